@@ -1,0 +1,259 @@
+"""Every table the product reads or writes: its columns, their order and their types, once.
+
+Names and meanings are a contract with other programs. Null means unknown, never false or empty;
+lists keep their order; a leader of -1 is "no leader". Every column is nullable, because Parquet
+readers drop NOT NULL anyway and a promise nobody keeps is worse than none.
+
+Schemas are built as objects: ``StructType.fromDDL`` would need a live session at import.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from understudy.errors import SchemaMismatchError
+
+SCHEMA_VERSION: Final = 1
+
+INT: Final = T.IntegerType()
+LONG: Final = T.LongType()
+STRING: Final = T.StringType()
+BOOLEAN: Final = T.BooleanType()
+TIMESTAMP: Final = T.TimestampType()
+IDS: Final = T.ArrayType(INT, containsNull=True)
+STRINGS: Final = T.ArrayType(STRING, containsNull=True)
+
+
+def _table(**columns: T.DataType) -> T.StructType:
+    return T.StructType([T.StructField(name, kind, nullable=True) for name, kind in columns.items()])
+
+
+_SNAPSHOT_KEY: Final[dict[str, T.DataType]] = {"cluster": STRING, "snapshot_id": STRING}
+_REPLAY_KEY: Final[dict[str, T.DataType]] = {**_SNAPSHOT_KEY, "scenario": STRING}
+_PARTITION: Final[dict[str, T.DataType]] = {"topic": STRING, "partition": INT}
+_EVENT: Final[dict[str, T.DataType]] = {"step": INT, "event": INT, "event_type": STRING}
+
+# --- Canonical snapshot tables: what a controller could know at one instant ------------------
+
+SNAPSHOTS: Final = _table(
+    **_SNAPSHOT_KEY,
+    taken_at=TIMESTAMP,
+    mode=STRING,
+    source_form=STRING,
+    release=STRING,
+    metadata_version=STRING,
+    elr_enabled=BOOLEAN,
+    controller_id=INT,
+    controller_epoch=INT,
+    complete=BOOLEAN,
+)
+
+BROKERS: Final = _table(
+    **_SNAPSHOT_KEY,
+    broker_id=INT,
+    alive=BOOLEAN,
+    shutting_down=BOOLEAN,
+    fenced=BOOLEAN,
+    broker_epoch=LONG,
+    rack=STRING,
+    endpoints=STRING,
+    log_dirs=STRINGS,
+)
+
+TOPICS: Final = _table(**_SNAPSHOT_KEY, topic=STRING, topic_id=STRING, queued_for_deletion=BOOLEAN)
+
+PARTITIONS: Final = _table(
+    **_SNAPSHOT_KEY,
+    **_PARTITION,
+    replicas=IDS,
+    adding=IDS,
+    removing=IDS,
+    offline_dirs=IDS,  # brokers whose log directory of this replica is offline
+    has_state=BOOLEAN,  # false: the partition never had a leader
+    leader=INT,
+    leader_epoch=INT,
+    isr=IDS,
+    partition_epoch=INT,
+    controller_epoch=INT,
+    recovery=INT,
+    elr=IDS,
+    last_known_elr=IDS,
+    directories=STRINGS,
+)
+
+CONFIGS: Final = _table(
+    **_SNAPSHOT_KEY,
+    scope=STRING,  # topic, broker, cluster (dynamic default) or static (properties file)
+    name=STRING,  # topic name or broker id; null for cluster and static
+    key=STRING,
+    value=STRING,
+)
+
+PROVENANCE: Final = _table(**_SNAPSHOT_KEY, source=STRING, position=STRING)
+
+QUARANTINE: Final = _table(
+    source=STRING, position=STRING, cluster=STRING, snapshot_id=STRING, problems=STRINGS
+)
+
+SNAPSHOT_TABLES: Final[dict[str, T.StructType]] = {
+    "snapshots": SNAPSHOTS,
+    "brokers": BROKERS,
+    "topics": TOPICS,
+    "partitions": PARTITIONS,
+    "configs": CONFIGS,
+    "provenance": PROVENANCE,
+}
+
+# --- What a replay writes --------------------------------------------------------------------
+
+PARTITION_STATES: Final = _table(
+    **_REPLAY_KEY,
+    **_PARTITION,
+    state_before=STRING,
+    state_after=STRING,
+    replicas=IDS,
+    adding=IDS,
+    removing=IDS,
+    leader_before=INT,
+    leader=INT,
+    leader_epoch_before=INT,
+    leader_epoch=INT,
+    isr_before=IDS,
+    isr=IDS,
+    partition_epoch=INT,
+    controller_epoch=INT,
+    recovery=INT,
+    outcome=STRING,
+    reason=STRING,
+)
+
+REPLICA_STATES: Final = _table(
+    **_REPLAY_KEY, **_PARTITION, replica=INT, state_before=STRING, state_after=STRING
+)
+
+TRANSITIONS: Final = _table(
+    **_REPLAY_KEY,
+    **_EVENT,
+    machine=STRING,
+    **_PARTITION,
+    replica=INT,
+    from_state=STRING,
+    to_state=STRING,
+    result=STRING,
+    error=STRING,
+    leader=INT,
+    isr=IDS,
+    leader_epoch=INT,
+)
+
+METADATA_WRITES: Final = _table(
+    **_REPLAY_KEY,
+    seq=INT,
+    **_EVENT,
+    kind=STRING,
+    **_PARTITION,
+    leader=INT,
+    leader_epoch=INT,
+    isr=IDS,
+    partition_epoch=INT,
+    controller_epoch=INT,
+    recovery=INT,
+    replicas=IDS,
+    adding=IDS,
+    removing=IDS,
+)
+
+REQUESTS: Final = _table(
+    **_REPLAY_KEY,
+    **_EVENT,
+    request=STRING,
+    broker_id=INT,
+    broker_epoch=LONG,
+    controller_id=INT,
+    controller_epoch=INT,
+    version=INT,
+    partition_count=LONG,
+    bytes=LONG,
+)
+
+REQUEST_PARTITIONS: Final = _table(
+    **_REPLAY_KEY,
+    **_EVENT,
+    request=STRING,
+    **_PARTITION,
+    recipients=IDS,  # null for UPDATE_METADATA: every receiver of that step
+    leader=INT,
+    leader_epoch=INT,
+    isr=IDS,
+    partition_epoch=INT,
+    controller_epoch=INT,
+    replicas=IDS,
+    adding=IDS,
+    removing=IDS,
+    offline_replicas=IDS,
+    is_new=BOOLEAN,
+    delete_partition=BOOLEAN,
+    recovery=INT,
+)
+
+CANDIDATE: Final = _table(replica=INT, verdict=STRING)
+
+DECISIONS: Final = _table(
+    **_REPLAY_KEY,
+    **_EVENT,
+    **_PARTITION,
+    strategy=STRING,
+    candidates=T.ArrayType(CANDIDATE, containsNull=True),
+    chosen=INT,
+    clean=BOOLEAN,
+    unclean_allowed_by=STRING,
+    reason=STRING,
+)
+
+EVENT_RESULTS: Final = _table(
+    **_REPLAY_KEY, event=INT, event_type=STRING, **_PARTITION, error=STRING
+)
+
+REPLAY_TABLES: Final[dict[str, T.StructType]] = {
+    "partition_states": PARTITION_STATES,
+    "replica_states": REPLICA_STATES,
+    "transitions": TRANSITIONS,
+    "metadata_writes": METADATA_WRITES,
+    "requests": REQUESTS,
+    "request_partitions": REQUEST_PARTITIONS,
+    "decisions": DECISIONS,
+    "event_results": EVENT_RESULTS,
+}
+
+# --- Publishing ------------------------------------------------------------------------------
+
+RUNS: Final = _table(
+    run_id=STRING,
+    job=STRING,
+    code_version=STRING,
+    schema_version=INT,
+    input_digest=STRING,
+    config_digest=STRING,
+    spark_version=STRING,
+    started=TIMESTAMP,
+    ended=TIMESTAMP,
+    row_counts=T.MapType(STRING, LONG, valueContainsNull=True),
+    verdict=STRING,
+)
+
+
+def conform(df: DataFrame, schema: T.StructType) -> DataFrame:
+    """Project *df* onto *schema*, or raise naming every column that differs."""
+    actual = {field.name: field.dataType.simpleString() for field in df.schema}
+    wrong = [
+        f"{field.name}: expected {field.dataType.simpleString()}, "
+        f"found {actual.get(field.name, 'nothing')}"
+        for field in schema
+        if actual.get(field.name) != field.dataType.simpleString()
+    ]
+    if wrong:
+        raise SchemaMismatchError("a table does not have the columns it should", wrong)
+    return df.select(*schema.names)
