@@ -49,6 +49,7 @@ SNAPSHOTS: Final = _table(
     controller_id=INT,
     controller_epoch=INT,
     complete=BOOLEAN,
+    content_digest=STRING,  # of the canonical content: tells a snapshot loaded twice from two snapshots
 )
 
 BROKERS: Final = _table(
