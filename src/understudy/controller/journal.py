@@ -1,0 +1,99 @@
+"""What a replayed controller did, row by row, in the order it did it.
+
+The rows are tuples in the column order of the output tables, without the leading keys (cluster,
+snapshot, scenario), which are the same for a whole scenario.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from understudy.controller.records import Assignment, Ids, LeaderAndIsr, TopicPartition
+from understudy.controller.words import ASSIGNMENT_WRITE, STATE_WRITE
+
+Row = tuple[Any, ...]
+
+
+class Journal:
+    """Collects rows; knows the number of the current event and step."""
+
+    def __init__(self) -> None:
+        self.event = 0
+        self.event_type = ""
+        self.step = 0
+        self.transitions: list[Row] = []
+        self.metadata_writes: list[Row] = []
+        self.requests: list[Row] = []
+        self.request_partitions: list[Row] = []
+        self.decisions: list[Row] = []
+        self.event_results: list[Row] = []
+        self.last_election: dict[TopicPartition, tuple[str, bool | None, str]] = {}
+
+    def begin_event(self, event_type: str) -> None:
+        self.event += 1
+        self.event_type = event_type
+
+    def begin_step(self) -> None:
+        self.step += 1
+
+    def _at(self) -> Row:
+        return (self.step, self.event, self.event_type)
+
+    def transition(
+        self,
+        machine: str,
+        tp: TopicPartition,
+        replica: int | None,
+        change: tuple[str, str],
+        result: str,
+        *,
+        error: str | None = None,
+        record: LeaderAndIsr | None = None,
+    ) -> None:
+        shown = (None, None, None)
+        if record is not None:
+            shown = (record.leader, record.isr, record.leader_epoch)  # type: ignore[assignment]
+        self.transitions.append((*self._at(), machine, *tp, replica, *change, result, error, *shown))
+
+    def state_written(self, tp: TopicPartition, record: LeaderAndIsr) -> None:
+        self.metadata_writes.append(
+            (len(self.metadata_writes) + 1, *self._at(), STATE_WRITE, *tp, record.leader)
+            + (record.leader_epoch, record.isr, record.partition_epoch, record.controller_epoch)
+            + (record.recovery, None, None, None)
+        )
+
+    def assignment_written(self, tp: TopicPartition, assignment: Assignment) -> None:
+        self.metadata_writes.append(
+            (len(self.metadata_writes) + 1, *self._at(), ASSIGNMENT_WRITE, *tp)
+            + (None,) * 6
+            + tuple(assignment)
+        )
+
+    def request(self, *columns: Any) -> None:  # noqa: ANN401 - a row of many types
+        self.requests.append((*self._at(), *columns))
+
+    def request_partition(self, *columns: Any) -> None:  # noqa: ANN401
+        self.request_partitions.append((*self._at(), *columns))
+
+    def decision(
+        self,
+        tp: TopicPartition,
+        strategy: str,
+        candidates: tuple[tuple[int, str], ...],
+        *,
+        chosen: int | None,
+        clean: bool | None,
+        unclean_allowed_by: str | None,
+        reason: str,
+    ) -> None:
+        self.decisions.append(
+            (*self._at(), *tp, strategy, candidates, chosen, clean, unclean_allowed_by, reason)
+        )
+        self.last_election[tp] = (strategy, clean, reason)
+
+    def event_result(self, tp: TopicPartition | None, error: str | None) -> None:
+        self.event_results.append((self.event, self.event_type, *(tp or (None, None)), error))
+
+
+def sorted_ids(ids: set[int] | list[int]) -> Ids:
+    return tuple(sorted(ids))
