@@ -42,7 +42,7 @@ def level_column(version: Column) -> Column:
 
     def part(group: int, missing: int) -> Column:
         text = F.regexp_extract(version, _PATTERN, group)
-        return F.when(text == "", F.lit(missing)).otherwise(F.try_cast(text, "int"))
+        return F.when(text == "", F.lit(missing)).otherwise(text.try_cast("int"))
 
     return (
         part(1, 0) * 1_00_00_00 + part(2, 0) * 1_00_00 + part(3, 0) * 1_00 + part(4, _NEWEST)

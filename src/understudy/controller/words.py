@@ -74,5 +74,5 @@ LATER_CONTROLLER: Final = "the leadership record was written by a later controll
 QUEUED: Final = "the topic is queued for deletion"
 SHRUNK: Final = "replicas that are not online left the ISR"
 SENT_AGAIN: Final = (
-    "a replica outside the ISR is not online: the record is sent again under this controller epoch"
+    "an assigned replica is not online: the record is sent again under this controller epoch"
 )
