@@ -51,7 +51,8 @@ FUNCTIONS: Final[dict[str, tuple[str, str]]] = {
     ),
     "elect_preferred_leader": (
         "replicas ARRAY<INT>, isr ARRAY<INT>, online ARRAY<INT>",
-        f"""CASE WHEN array_contains(isr, get(replicas, 0)) AND array_contains(online, get(replicas, 0))
+        f"""CASE WHEN array_contains(isr, get(replicas, 0))
+              AND array_contains(online, get(replicas, 0))
             THEN {_elected("get(replicas, 0)", "isr", clean=True)} END""",
     ),
     "elect_controlled_shutdown_leader": (
@@ -72,7 +73,8 @@ def register(spark: SparkSession) -> None:
     """Define the elections in *spark*'s session; doing it again changes nothing."""
     for name, (parameters, body) in FUNCTIONS.items():
         spark.sql(
-            f"CREATE OR REPLACE TEMPORARY FUNCTION {name}({parameters}) RETURNS {_ELECTED} RETURN {body}"
+            f"CREATE OR REPLACE TEMPORARY FUNCTION {name}({parameters}) "
+            f"RETURNS {_ELECTED} RETURN {body}"
         )
 
 

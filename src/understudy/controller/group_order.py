@@ -11,9 +11,9 @@ up. A node first yields the ids that are alone in their slot, by slot, then its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 _MASK = 0xFFFFFFFF
@@ -45,63 +45,76 @@ def _node(brokers: list[int], shift: int) -> list[int]:
     return alone + [broker for node in crowded for broker in node]
 
 
-def group_order_column(brokers: Column) -> Column:
-    """The same order for an array of distinct broker ids, as an expression.
+def with_group_order(df: DataFrame, brokers: str) -> DataFrame:
+    """Put the ids of the array column *brokers*, all distinct, into the same order.
 
-    Ids sorted by their digit path (lowest digit first) put each id beside those it shares the
-    longest path with, so the level at which an id is alone follows from its two neighbours.
-    Prefixing every digit above that level with "sub-node" (32 + digit) makes plain array order
-    the trie's order.
+    An id's path is its hash with the digits turned round, lowest first, so that sorting by path
+    puts each id beside those it shares most digits with. The level at which an id is alone follows
+    from its two neighbours. A digit above that level leads into a sub-node and sorts behind all
+    digits that do not; with that marked, plain array order is the trie's order.
     """
-    paths = F.array_sort(F.transform(brokers, lambda b: F.struct(_path(b).alias("path"), b.alias("id"))))
-    with_keys = F.transform(
-        paths,
-        lambda entry, i: F.struct(
-            _sort_key(
-                entry["path"],
-                F.greatest(
-                    _shared_digits(entry["path"], F.get(paths, i - 1)["path"]),
-                    _shared_digits(entry["path"], F.get(paths, i + 1)["path"]),
-                ),
-            ).alias("key"),
-            entry["id"].alias("id"),
-        ),
+    hashed = brokers
+    for column in _improved_hash_steps():
+        df = df.withColumn("_hashed", F.transform(hashed, column))
+        hashed = "_hashed"
+    return (
+        df.withColumn("_paths", F.array_sort(F.transform("_hashed", _with_path)))
+        .withColumn("_depths", F.transform("_paths", _with_depth))
+        .withColumn("_keys", F.array_sort(F.transform("_depths", _with_key)))
+        .withColumn(brokers, F.transform("_keys", lambda entry: entry["id"]))
+        .drop("_hashed", "_paths", "_depths", "_keys")
     )
-    return F.transform(F.array_sort(with_keys), lambda entry: entry["id"])
 
 
-def _improved_hash_column(broker: Column) -> Column:
+def _improved_hash_steps() -> list[Callable[[Column], Column]]:
+    """:func:`improved_hash`, a line at a time; each step names its input only a few times."""
     mask = F.lit(_MASK)
-    b = broker.cast("bigint")
-    h1 = (b + F.bitwise_not(F.shiftleft(b, 9))).bitwiseAND(mask)
-    h2 = h1.bitwiseXOR(F.shiftrightunsigned(h1, 14))
-    h3 = (h2 + F.shiftleft(h2, 4)).bitwiseAND(mask)
-    return h3.bitwiseXOR(F.shiftrightunsigned(h3, 10))
+
+    def entry(broker: Column, h: Column) -> Column:
+        return F.struct(broker.alias("id"), h.alias("h"))
+
+    def start(b: Column) -> Column:
+        long = b.cast("bigint")
+        return entry(b, (long + F.bitwise_not(F.shiftleft(long, 9))).bitwiseAND(mask))
+
+    return [
+        start,
+        lambda e: entry(e["id"], e["h"].bitwiseXOR(F.shiftrightunsigned(e["h"], 14))),
+        lambda e: entry(e["id"], (e["h"] + F.shiftleft(e["h"], 4)).bitwiseAND(mask)),
+        lambda e: entry(e["id"], e["h"].bitwiseXOR(F.shiftrightunsigned(e["h"], 10))),
+    ]
 
 
-def _path(broker: Column) -> Column:
-    """The digits of the improved hash as an array of ints, lowest digit first."""
-    h = _improved_hash_column(broker)
-    return F.array(
-        *(
-            F.shiftrightunsigned(h, _BITS * level).bitwiseAND(F.lit(_DIGIT).cast("bigint")).cast("int")
-            for level in range(_LEVELS)
-        )
+def _digit(number: Column, place: int) -> Column:
+    return F.shiftrightunsigned(number, _BITS * place).bitwiseAND(F.lit(_DIGIT).cast("bigint"))
+
+
+def _with_path(entry: Column) -> Column:
+    path = F.lit(0).cast("bigint")
+    for level in range(_LEVELS):
+        path = path.bitwiseOR(F.shiftleft(_digit(entry["h"], level), _BITS * (_LEVELS - 1 - level)))
+    return F.struct(path.alias("path"), entry["id"].alias("id"))
+
+
+def _with_depth(entry: Column, index: Column) -> Column:
+    def shared(neighbour: Column) -> Column:
+        difference = entry["path"].bitwiseXOR(F.get("_paths", neighbour)["path"])
+        digits = F.lit(0)
+        for level in range(1, _LEVELS):
+            digits += (difference < (1 << _BITS * (_LEVELS - level))).cast("int")
+        return F.coalesce(digits, F.lit(0))
+
+    return F.struct(
+        entry["path"].alias("path"),
+        F.greatest(shared(index - 1), shared(index + 1)).alias("depth"),
+        entry["id"].alias("id"),
     )
 
 
-def _shared_digits(path: Column, other: Column) -> Column:
-    """How many leading digits two paths share; 0 when there is no other."""
-    first_difference = F.lit(0)
-    for level in reversed(range(_LEVELS)):
-        first_difference = F.when(
-            F.get(path, F.lit(level)) == F.get(other, F.lit(level)), first_difference + 1
-        ).otherwise(F.lit(0))
-    return F.when(other.isNull(), F.lit(0)).otherwise(first_difference)
-
-
-def _sort_key(path: Column, depth: Column) -> Column:
-    return F.transform(
-        F.slice(path, F.lit(1), depth + 1),
-        lambda digit, level: F.when(level < depth, digit + _DIGIT + 1).otherwise(digit),
+def _with_key(entry: Column) -> Column:
+    digits = F.array(*(_digit(entry["path"], _LEVELS - 1 - level) for level in range(_LEVELS)))
+    key = F.transform(
+        F.slice(digits, F.lit(1), entry["depth"] + 1),
+        lambda digit, level: F.when(level < entry["depth"], digit + _DIGIT + 1).otherwise(digit),
     )
+    return F.struct(key.alias("key"), entry["id"].alias("id"))

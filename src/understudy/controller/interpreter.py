@@ -73,7 +73,10 @@ def load(rows: SnapshotRows) -> ControllerContext:
     snapshot = rows.snapshot
     context = ControllerContext(
         release=releases.level(snapshot["release"]),
-        protocol=releases.level(snapshot["metadata_version"]),
+        # Brokers cannot speak a protocol newer than the release they run.
+        protocol=min(
+            releases.level(snapshot["metadata_version"]), releases.level(snapshot["release"])
+        ),
         controller_id=snapshot["controller_id"],
         epoch=snapshot["controller_epoch"],
         unclean=_unclean(rows.configs),
@@ -133,16 +136,15 @@ def _partition_states(
         old, new = before.get(tp), context.leadership.get(tp)
         leader, epoch, isr, *rest = new or (None,) * 6
         leader_before, epoch_before, isr_before, *_ = old or (None,) * 6
-        rows.append(
-            (*tp, None, context.partition_states.get(tp))
-            + tuple(context.assignments.get(tp) or (None,) * 3)
-            + (leader_before, leader, epoch_before, epoch, isr_before, isr, *rest)
-            + _outcome(context, journal, tp, old, new)
-        )
+        assignment = context.assignments.get(tp) or (None,) * 3
+        states = (None, context.partition_states.get(tp))
+        leaders = (leader_before, leader, epoch_before, epoch, isr_before, isr)
+        outcome = _outcome(context, journal, tp, old, new)
+        rows.append((*tp, *states, *assignment, *leaders, *rest, *outcome))
     return rows
 
 
-def _outcome(
+def _outcome(  # noqa: PLR0911 - one return for each outcome reads best
     context: ControllerContext,
     journal: Journal,
     tp: TopicPartition,

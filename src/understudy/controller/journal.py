@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from understudy.controller.records import Assignment, Ids, LeaderAndIsr, TopicPartition
+from understudy.controller.records import Assignment, LeaderAndIsr, TopicPartition
 from understudy.controller.words import ASSIGNMENT_WRITE, STATE_WRITE
 
 Row = tuple[Any, ...]
@@ -50,23 +50,22 @@ class Journal:
         error: str | None = None,
         record: LeaderAndIsr | None = None,
     ) -> None:
-        shown = (None, None, None)
+        shown: Row = (None, None, None)
         if record is not None:
-            shown = (record.leader, record.isr, record.leader_epoch)  # type: ignore[assignment]
-        self.transitions.append((*self._at(), machine, *tp, replica, *change, result, error, *shown))
-
-    def state_written(self, tp: TopicPartition, record: LeaderAndIsr) -> None:
-        self.metadata_writes.append(
-            (len(self.metadata_writes) + 1, *self._at(), STATE_WRITE, *tp, record.leader)
-            + (record.leader_epoch, record.isr, record.partition_epoch, record.controller_epoch)
-            + (record.recovery, None, None, None)
+            shown = (record.leader, record.isr, record.leader_epoch)
+        self.transitions.append(
+            (*self._at(), machine, *tp, replica, *change, result, error, *shown)
         )
 
+    def state_written(self, tp: TopicPartition, record: LeaderAndIsr) -> None:
+        self._write(STATE_WRITE, tp, *record, None, None, None)
+
     def assignment_written(self, tp: TopicPartition, assignment: Assignment) -> None:
+        self._write(ASSIGNMENT_WRITE, tp, *(None,) * 6, *assignment)
+
+    def _write(self, kind: str, tp: TopicPartition, *columns: Any) -> None:  # noqa: ANN401
         self.metadata_writes.append(
-            (len(self.metadata_writes) + 1, *self._at(), ASSIGNMENT_WRITE, *tp)
-            + (None,) * 6
-            + tuple(assignment)
+            (len(self.metadata_writes) + 1, *self._at(), kind, *tp, *columns)
         )
 
     def request(self, *columns: Any) -> None:  # noqa: ANN401 - a row of many types
@@ -93,7 +92,3 @@ class Journal:
 
     def event_result(self, tp: TopicPartition | None, error: str | None) -> None:
         self.event_results.append((self.event, self.event_type, *(tp or (None, None)), error))
-
-
-def sorted_ids(ids: set[int] | list[int]) -> Ids:
-    return tuple(sorted(ids))

@@ -17,11 +17,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from understudy.controller import releases
-from understudy.controller.group_order import group_order_column
+from understudy.controller.group_order import with_group_order
+from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY, TOPIC_KEY
 
-SNAPSHOT_KEY: Final = ("cluster", "snapshot_id")
-SCENARIO_KEY: Final = (*SNAPSHOT_KEY, "scenario")
-TOPIC_KEY: Final = (*SNAPSHOT_KEY, "topic")
 UNCLEAN_KEY: Final = "unclean.leader.election.enable"
 
 _FAILOVER_EVENT: Final = "controller INT, dead ARRAY<INT>, forget BOOLEAN"
@@ -53,9 +51,11 @@ def mentions(partitions: DataFrame, exceptions: DataFrame) -> DataFrame:
         *SNAPSHOT_KEY,
         replicas.alias("assigned"),
         tried.alias("tried"),
+        (F.size("adding") + F.size("removing") > 0).alias("reassigning"),
         "offline_dirs",
         F.posexplode(F.concat("replicas", F.array("leader"), strangers)).alias("position", "id"),
     )
+    first = F.col("position") == 0
     assigned = F.col("position") < F.col("assigned")
     leads = (F.col("position") == F.col("assigned")) & F.col("tried")
     bad_dir = F.coalesce(F.array_contains("offline_dirs", F.col("id")), F.lit(False))
@@ -64,9 +64,15 @@ def mentions(partitions: DataFrame, exceptions: DataFrame) -> DataFrame:
         F.max(assigned & bad_dir).alias("assigned_dir"),
         F.max(leads & ~bad_dir).alias("leads"),
         F.max(leads & bad_dir).alias("leads_dir"),
+        F.sum(F.when(first & F.col("reassigning"), 1)).alias("reassigning"),
+        F.sum(F.when(first & ~F.col("tried"), 1)).alias("queued"),
     )
     roles = F.struct("id", "assigned", "assigned_dir", "leads", "leads_dir")
-    return by_id.groupBy(*SNAPSHOT_KEY).agg(F.array_sort(F.collect_list(roles)).alias("mentioned"))
+    return by_id.groupBy(*SNAPSHOT_KEY).agg(
+        F.array_sort(F.collect_list(roles)).alias("mentioned"),
+        F.coalesce(F.sum("reassigning"), F.lit(0)).alias("reassigning"),
+        F.coalesce(F.sum("queued"), F.lit(0)).alias("queued"),
+    )
 
 
 def failover_facts(
@@ -95,12 +101,16 @@ def failover_facts(
         known.transform(_with_controller)
         .transform(_with_broker_sets)
         .transform(_with_calls)
+        .transform(with_group_order, "offline_order")
         .transform(_with_steps)
         .select(
             *SCENARIO_KEY,
+            "release",
             "controller_id",
             "epoch",
             "forget",
+            "reassigning",
+            "queued",
             *_protocol_columns(),
             "brokers",
             "not_live",
@@ -135,7 +145,8 @@ def _unclean_levels(configs: DataFrame) -> DataFrame:
     settings = configs.where((F.col("key") == UNCLEAN_KEY) & (F.col("scope") != "topic"))
     value = _is_true("value")
     by_broker = F.when(
-        F.col("scope") == "broker", F.struct(F.col("name").cast("int").alias("id"), value.alias("on"))
+        F.col("scope") == "broker",
+        F.struct(F.col("name").cast("int").alias("id"), value.alias("on")),
     )
     return settings.groupBy(*SNAPSHOT_KEY).agg(
         F.max(F.when(F.col("scope") == "cluster", value)).alias("unclean_cluster"),
@@ -162,7 +173,11 @@ def _with_controller(known: DataFrame) -> DataFrame:
                 "dead": dead,
                 "forget": F.coalesce("event.forget", F.lit(False)),
                 "epoch": F.col("controller_epoch") + 1,
-                "protocol": releases.level_column(F.col("metadata_version")),
+                # Brokers cannot speak a protocol newer than the release they run.
+                "protocol": F.least(
+                    releases.level_column(F.col("metadata_version")),
+                    releases.level_column(F.col("release")),
+                ),
             }
         )
         .withColumn("brokers", brokers)
@@ -200,8 +215,9 @@ def _with_calls(known: DataFrame) -> DataFrame:
 
     offline = F.filter(
         "mentioned",
-        lambda m: (~live(m) & (m["assigned"] | m["assigned_dir"]))
-        | (knows_dirs & m["assigned_dir"]),
+        lambda m: (
+            (~live(m) & (m["assigned"] | m["assigned_dir"])) | (knows_dirs & m["assigned_dir"])
+        ),
     )
     return known.withColumns(
         {
@@ -215,13 +231,13 @@ def _with_calls(known: DataFrame) -> DataFrame:
                 F.exists(
                     "mentioned",
                     # A partition without a record has a null leader and is always tried.
-                    lambda m: ((m["leads"] | m["leads_dir"]) & (m["id"].isNull() | ~live(m)))
-                    | (knows_dirs & m["leads_dir"]),
+                    lambda m: (
+                        ((m["leads"] | m["leads_dir"]) & (m["id"].isNull() | ~live(m)))
+                        | (knows_dirs & m["leads_dir"])
+                    ),
                 )
             ),
-            "offline_order": group_order_column(
-                F.coalesce(F.transform(offline, lambda m: m["id"]), no_ids())
-            ),
+            "offline_order": F.coalesce(F.transform(offline, lambda m: m["id"]), no_ids()),
         }
     )
 

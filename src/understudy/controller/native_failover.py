@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from understudy.controller.elections_sql import elect_offline_leader
-from understudy.controller.native_facts import SNAPSHOT_KEY, TOPIC_KEY, no_ids
+from understudy.controller.native_facts import no_ids
 from understudy.controller.states import NEW_PARTITION, OFFLINE_PARTITION, ONLINE_PARTITION
 from understudy.controller.words import (
     BROKER_DOWN,
@@ -27,6 +27,7 @@ from understudy.controller.words import (
     RECOVERING,
     SHUTTING_DOWN,
 )
+from understudy.names import SNAPSHOT_KEY, TOPIC_KEY
 
 
 class Failover(NamedTuple):
@@ -40,7 +41,11 @@ def decide(partitions: DataFrame, facts: DataFrame, exceptions: DataFrame) -> Fa
     """Split the partitions of every scenario and decide the touched ones."""
     known = (
         partitions.join(exceptions, on=list(TOPIC_KEY), how="left")
-        .join(F.broadcast(facts), on=list(SNAPSHOT_KEY), how="inner")
+        .join(
+            F.broadcast(facts.drop("release", "queued", "reassigning")),
+            on=list(SNAPSHOT_KEY),
+            how="inner",
+        )
         .withColumns(
             {
                 "queued": F.coalesce("queued", F.lit(False)),
@@ -76,11 +81,13 @@ def _is_online(broker: Column) -> Column:
 
 
 def _with_liveness(known: DataFrame) -> DataFrame:
-    why = lambda r: (  # noqa: E731 - used as a lambda below
-        F.when(F.array_contains("unreachable", r), F.lit(BROKER_DOWN))
-        .when(F.array_contains("not_live", r), F.lit(SHUTTING_DOWN))
-        .when(F.array_contains("offline_dirs", r), F.lit(LOG_DIR_OFFLINE))
-    )
+    def why(r: Column) -> Column:
+        return (
+            F.when(F.array_contains("unreachable", r), F.lit(BROKER_DOWN))
+            .when(F.array_contains("not_live", r), F.lit(SHUTTING_DOWN))
+            .when(F.array_contains("offline_dirs", r), F.lit(LOG_DIR_OFFLINE))
+        )
+
     return known.withColumns(
         {
             "why_not_online": F.transform("replicas", why),
@@ -93,25 +100,29 @@ def _with_liveness(known: DataFrame) -> DataFrame:
     ).withColumn("removed", F.array_intersect("offline_order", "offline_replicas"))
 
 
+def _no_removals() -> Column:
+    return F.array().cast(
+        "array<struct<replica:int,position:int,stop_epoch:int,wrote:boolean,"
+        "leader:int,leader_epoch:int,isr:array<int>,partition_epoch:int>>"
+    )
+
+
 def _with_removals(known: DataFrame) -> DataFrame:
     """Fold the offline replicas, in group order, into one record after the other.
 
     Each entry is a removal and the record it left behind. The last ISR member is retained, but the
     epochs rise all the same; a replica outside the ISR changes nothing and is not written.
     """
-    step = "struct<replica:int,position:int,stop_epoch:int,wrote:boolean,leader:int,leader_epoch:int,isr:array<int>,partition_epoch:int>"
     start = F.struct(
         F.col("leader").alias("leader"),
         F.col("leader_epoch").alias("leader_epoch"),
         F.col("isr").alias("isr"),
         F.col("partition_epoch").alias("partition_epoch"),
-        F.array().cast(f"array<{step}>").alias("done"),
+        _no_removals().alias("done"),
     )
     folded = F.aggregate("removed", start, _remove_from_isr)["done"]
     applies = F.col("has_state") & ~F.col("superseded")
-    return known.withColumn(
-        "removals", F.when(applies, folded).otherwise(F.array().cast(f"array<{step}>"))
-    )
+    return known.withColumn("removals", F.when(applies, folded).otherwise(_no_removals()))
 
 
 def _remove_from_isr(record: Column, replica: Column) -> Column:
@@ -195,9 +206,7 @@ def _with_election(known: DataFrame) -> DataFrame:
                         F.col("unclean_allowed"),
                     ),
                 ),
-                "initialized": F.col("tried")
-                & ~F.col("has_state")
-                & (F.size("online") > 0),
+                "initialized": F.col("tried") & ~F.col("has_state") & (F.size("online") > 0),
             }
         )
     )
@@ -220,9 +229,7 @@ def _with_final_record(known: DataFrame) -> DataFrame:
     zero = F.lit(0)
     return known.withColumns(
         {
-            "new_leader": choose(
-                F.get("online", zero), F.col("elected.leader"), "shrunk_leader"
-            ),
+            "new_leader": choose(F.get("online", zero), F.col("elected.leader"), "shrunk_leader"),
             "new_leader_epoch": choose(
                 zero, F.col("shrunk_leader_epoch") + 1, "shrunk_leader_epoch"
             ),

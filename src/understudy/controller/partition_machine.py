@@ -200,7 +200,9 @@ class PartitionStateMachine:
         if strategy is Strategy.OFFLINE:
             if not any(r in online for r in isr):
                 unclean_by = (
-                    "request" if allow_unclean else context.unclean.allowed_by(tp[0], context.controller_id)
+                    "request"
+                    if allow_unclean
+                    else context.unclean.allowed_by(tp[0], context.controller_id)
                 )
             elected = elections.elect_offline_leader(
                 replicas, isr, online, unclean=unclean_by is not None

@@ -18,7 +18,7 @@ _NEWEST: Final = 99
 PROTOCOL_2_6: Final = 2_06_00_00
 PROTOCOL_3_2: Final = 3_02_00_00
 
-# Releases whose replay is held equal to the published jars; the others of a profile follow the rules.
+# Releases held equal to the published jars; the others of a profile follow the rules.
 VERIFIED_RELEASES: Final = ("2.8", "3.9")
 OLDEST_ZK: Final = "2.4"
 NEWEST_ZK: Final = "3.9"
@@ -37,6 +37,11 @@ def _level(major: int, minor: int, patch: int, iv: int) -> int:
     return major * 1_00_00_00 + minor * 1_00_00 + patch * 1_00 + iv
 
 
+def is_verified(release: str) -> bool:
+    """Whether the replay of this release is held equal to its published jar."""
+    return any(release == v or release.startswith(f"{v}.") for v in VERIFIED_RELEASES)
+
+
 def level_column(version: Column) -> Column:
     """:func:`level` as an expression."""
 
@@ -47,6 +52,10 @@ def level_column(version: Column) -> Column:
     return (
         part(1, 0) * 1_00_00_00 + part(2, 0) * 1_00_00 + part(3, 0) * 1_00 + part(4, _NEWEST)
     ).cast("int")
+
+
+OLDEST_LEVEL: Final = _level(2, 4, 0, 0)
+NEWEST_LEVEL: Final = _level(3, 9, 99, _NEWEST)
 
 
 class RequestVersions(NamedTuple):

@@ -163,9 +163,7 @@ class ReplicaStateMachine:
             self._set(tp, broker, DELETION_STARTED)
             batch.add_stop_replica([broker], tp, delete=True)
 
-    def _only_set(
-        self, target: str
-    ) -> Callable[[RequestBatch, int, list[TopicPartition]], None]:
+    def _only_set(self, target: str) -> Callable[[RequestBatch, int, list[TopicPartition]], None]:
         def effect(_batch: RequestBatch, broker: int, tps: list[TopicPartition]) -> None:
             for tp in tps:
                 self._set(tp, broker, target)

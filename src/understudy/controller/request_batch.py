@@ -64,9 +64,7 @@ class RequestBatch:
                 bodies[broker] = _LeaderAndIsrBody(record, assignment, is_new or already_new)
         self.add_metadata(tp)
 
-    def add_stop_replica(
-        self, brokers: Iterable[int], tp: TopicPartition, *, delete: bool
-    ) -> None:
+    def add_stop_replica(self, brokers: Iterable[int], tp: TopicPartition, *, delete: bool) -> None:
         bodies = self._stop_replica.setdefault(tp, {})
         epoch = self._context.leader_epoch_to_stop(tp)
         for broker in brokers:

@@ -48,11 +48,22 @@ def leader_and_isr(version: int) -> Coefficients:
     grouped = version >= 2
     lists = 4 if version >= 3 else 2
     return Coefficients(
-        base=_FRAME + _CLIENT_ID + 2 * f.tags + 8 + (_EPOCH if grouped else 0)
-        + (1 if version >= 5 else 0) + (1 if version >= 7 else 0) + 2 * f.array,
+        base=_FRAME
+        + _CLIENT_ID
+        + 2 * f.tags
+        + 8
+        + (_EPOCH if grouped else 0)
+        + (1 if version >= 5 else 0)
+        + (1 if version >= 7 else 0)
+        + 2 * f.array,
         per_topic=(f.string + f.array + f.tags + (_UUID if version >= 5 else 0)) if grouped else 0,
-        per_partition=20 + 4 + lists * f.array + (1 if version >= 1 else 0)
-        + (1 if version >= 6 else 0) + f.tags + (0 if grouped else f.string),
+        per_partition=20
+        + 4
+        + lists * f.array
+        + (1 if version >= 1 else 0)
+        + (1 if version >= 6 else 0)
+        + f.tags
+        + (0 if grouped else f.string),
         names_per_partition=not grouped,
         per_live_broker=4 + f.string + _HOST + 4 + f.tags,
         reassignment_lists=version >= 3,
@@ -64,10 +75,17 @@ def update_metadata(version: int) -> Coefficients:
     f = _Format.of(flexible=version >= 6)
     grouped = version >= 5
     return Coefficients(
-        base=_FRAME + _CLIENT_ID + 2 * f.tags + 8 + (_EPOCH if grouped else 0)
-        + (1 if version >= 8 else 0) + 2 * f.array,
+        base=_FRAME
+        + _CLIENT_ID
+        + 2 * f.tags
+        + 8
+        + (_EPOCH if grouped else 0)
+        + (1 if version >= 8 else 0)
+        + 2 * f.array,
         per_topic=(f.string + f.array + f.tags + (_UUID if version >= 7 else 0)) if grouped else 0,
-        per_partition=24 + (3 if version >= 4 else 2) * f.array + f.tags
+        per_partition=24
+        + (3 if version >= 4 else 2) * f.array
+        + f.tags
         + (0 if grouped else f.string),
         names_per_partition=not grouped,
         per_live_broker=4 + f.array + f.string + f.tags,
@@ -81,8 +99,14 @@ def stop_replica(version: int) -> Coefficients:
     grouped = version >= 1
     by_partition = version >= 3
     return Coefficients(
-        base=_FRAME + _CLIENT_ID + 2 * f.tags + 8 + (_EPOCH if grouped else 0)
-        + (0 if by_partition else 1) + (1 if version >= 4 else 0) + f.array,
+        base=_FRAME
+        + _CLIENT_ID
+        + 2 * f.tags
+        + 8
+        + (_EPOCH if grouped else 0)
+        + (0 if by_partition else 1)
+        + (1 if version >= 4 else 0)
+        + f.array,
         per_topic=(f.string + f.array + f.tags) if grouped else 0,
         per_partition=(4 + 4 + 1 + f.tags) if by_partition else 4 + (0 if grouped else f.string),
         names_per_partition=not grouped,

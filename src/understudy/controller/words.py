@@ -68,7 +68,7 @@ FIRST_ONLINE_NEW: Final = "the partition never had a leader: its first online re
 UNCLEAN_OFF: Final = "no ISR member is online and unclean election is not allowed"
 NO_REPLICA_ONLINE: Final = "no assigned replica is online"
 STRANGER_IN_ISR: Final = (
-    "the online ISR members are not in the assignment, so none may lead and no unclean election runs"
+    "the online ISR members are not in the assignment: none may lead, and no unclean election runs"
 )
 LATER_CONTROLLER: Final = "the leadership record was written by a later controller epoch"
 QUEUED: Final = "the topic is queued for deletion"

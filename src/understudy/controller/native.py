@@ -1,0 +1,47 @@
+"""The native form as one call: frames of snapshots in, frames of every output table out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame
+
+from understudy.controller import native_facts, native_failover, native_requests, native_tables
+
+
+class NativeReplay(NamedTuple):
+    tables: dict[str, DataFrame]
+    facts: DataFrame  # one small row per scenario
+    held: tuple[DataFrame, ...]  # persisted; the caller lets go of them
+
+
+def replay_failovers(
+    *,
+    snapshots: DataFrame,
+    brokers: DataFrame,
+    topics: DataFrame,
+    partitions: DataFrame,
+    configs: DataFrame,
+    scenarios: DataFrame,
+) -> NativeReplay:
+    """Replay every scenario that is a single ``controller_failover``.
+
+    What is read by every table, the facts and the touched partitions, is computed once and kept.
+    """
+    exceptions = native_facts.topic_exceptions(topics, configs)
+    mentioned = native_facts.mentions(partitions, exceptions)
+    facts = native_facts.failover_facts(snapshots, brokers, configs, scenarios, mentioned).persist()
+    failover = native_failover.decide(partitions, facts, exceptions)
+    touched = failover.touched.transform(native_requests.with_bodies).persist()
+    failover = failover._replace(touched=touched)
+    tables = {
+        "partition_states": native_tables.partition_states(failover),
+        "replica_states": native_tables.replica_states(failover),
+        "transitions": native_tables.transitions(failover),
+        "metadata_writes": native_tables.metadata_writes(failover),
+        "requests": native_requests.requests(failover, facts),
+        "request_partitions": native_requests.request_partitions(failover),
+        "decisions": native_tables.decisions(failover),
+        "event_results": native_tables.event_results(failover),
+    }
+    return NativeReplay(tables, facts, (touched, facts))
