@@ -1,0 +1,155 @@
+"""Several sources as one set of snapshots: each snapshot once, contradictions set aside.
+
+A snapshot met twice with the same content is one. Met with different content none of them can be
+trusted, so all of them go to quarantine, each naming the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+
+from understudy import schemas
+from understudy.errors import BadInputError
+from understudy.snapshot import Snapshots
+
+SOURCE: Final = "_source"
+POSITION: Final = "_position"
+FILE_DIGEST: Final = "_file_digest"
+ORIGIN: Final = (SOURCE, POSITION)
+
+_KEY: Final = ("cluster", "snapshot_id")
+_OTHERS_NAMED: Final = 3
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one kind of source gave; every row knows by SOURCE and POSITION where it stood."""
+
+    paths: tuple[str, ...]
+    index: DataFrame
+    """One row per document or stored snapshot: key, content_digest (null if refused), SOURCE,
+    POSITION, FILE_DIGEST (once per file)."""
+    tables: dict[str, DataFrame]
+    once: Callable[[], dict[str, DataFrame]]
+    """The tables again, for when the same file was given by two paths."""
+    digest: str = ""
+    held: tuple[DataFrame, ...] = ()
+
+
+def combine(parts: Sequence[Part]) -> Snapshots:
+    """The snapshots of all *parts*, with one small job to see what they have in common."""
+    held = [frame for part in parts for frame in part.held]
+    index = reduce(DataFrame.unionByName, (part.index for part in parts))
+    summary = _summary(index)
+    for part in parts:
+        if not part.digest and not summary.files:
+            raise BadInputError(
+                "nothing was found to read", [f"{path}: there is no file" for path in part.paths]
+            )
+    repeated = summary.files_read != summary.files
+    tables = _union([part.once() if repeated else part.tables for part in parts])
+    if summary.snapshots_read != summary.snapshots:
+        copies = _copies(index).coalesce(1).persist()  # small, and joined to every table
+        held.append(copies)
+        tables = _without_copies(tables, copies)
+    return Snapshots(
+        **{
+            name: schemas.conform(tables[name], schema)
+            for name, schema in schemas.SNAPSHOT_TABLES.items()
+        },
+        quarantine=schemas.conform(tables["quarantine"], schemas.QUARANTINE),
+        input_digest=_input_digest(parts, summary),
+        held=tuple(held),
+    )
+
+
+def _summary(index: DataFrame) -> Row:
+    """One small job: what was read, and whether anything of it was there twice."""
+    digest = F.col(FILE_DIGEST)
+    files = F.collect_set(F.when(digest.isNotNull(), F.struct(SOURCE, FILE_DIGEST)))
+    digests = F.array_sort(F.transform(files, lambda file: file[FILE_DIGEST]))
+    read_well = F.col("content_digest").isNotNull()
+    row = index.agg(
+        F.count(digest).alias("files_read"),
+        F.size(files).alias("files"),
+        F.sha2(F.array_join(digests, ","), 256).alias("digest"),
+        F.count("content_digest").alias("snapshots_read"),
+        F.size(F.collect_set(F.when(read_well, F.struct(*_KEY)))).alias("snapshots"),
+    ).head()
+    if row is None:
+        raise AssertionError("an aggregate without groups has one row")
+    return row
+
+
+def _input_digest(parts: Sequence[Part], summary: Row) -> str:
+    digests = [f"store {part.digest}" if part.digest else summary.digest for part in parts]
+    return hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest()
+
+
+def _union(parts: Sequence[dict[str, DataFrame]]) -> dict[str, DataFrame]:
+    names = [*schemas.SNAPSHOT_TABLES, "quarantine"]
+    return {
+        name: reduce(DataFrame.unionByName, (part[name] for part in parts if name in part))
+        for name in names
+    }
+
+
+def _copies(index: DataFrame) -> DataFrame:
+    """Per snapshot every place it was read from, in a fixed order."""
+    place = F.struct(SOURCE, F.length(POSITION).alias("width"), POSITION, F.col("content_digest"))
+    return (
+        index.where("content_digest IS NOT NULL")
+        .groupBy(*_KEY)
+        .agg(F.array_sort(F.collect_set(place)).alias("copies"))
+        .withColumn("contradicts", F.size(F.array_distinct("copies.content_digest")) > 1)
+    )
+
+
+def _without_copies(tables: dict[str, DataFrame], copies: DataFrame) -> dict[str, DataFrame]:
+    chosen = F.broadcast(
+        copies.where("NOT contradicts").select(
+            *_KEY, *(F.col("copies")[0][column].alias(column) for column in ORIGIN)
+        )
+    )
+    kept = {
+        name: tables[name].join(chosen, [*ORIGIN, *_KEY], "left_semi")
+        for name in schemas.SNAPSHOT_TABLES
+    }
+    contradictions = (
+        copies.where("contradicts")
+        .select(*_KEY, "copies", F.explode("copies").alias("own"))
+        .select(
+            *(F.col("own")[column].alias(column) for column in ORIGIN),
+            F.col("own")[SOURCE].alias("source"),
+            F.col("own")[POSITION].alias("position"),
+            *_KEY,
+            F.array(_contradiction(F.col("copies"), F.col("own"))).alias("problems"),
+        )
+    )
+    return {**kept, "quarantine": tables["quarantine"].unionByName(contradictions)}
+
+
+def _contradiction(copies: Column, own: Column) -> Column:
+    others = F.filter(copies, lambda each: each["content_digest"] != own["content_digest"])
+    named = F.transform(
+        F.slice(others, 1, _OTHERS_NAMED),
+        lambda each: F.concat(each[SOURCE], F.lit(", "), each[POSITION]),
+    )
+    more = F.size(others) - F.lit(_OTHERS_NAMED)
+    rest = F.when(more > 0, F.format_string(" and %d more", more)).otherwise("")
+    return F.concat(
+        F.lit("snapshot "),
+        F.col("snapshot_id"),
+        F.lit(" of cluster "),
+        F.col("cluster"),
+        F.lit(" has other content in "),
+        F.array_join(named, "; "),
+        rest,
+    )

@@ -1,0 +1,166 @@
+"""Files of snapshot documents, read in parallel into the canonical tables.
+
+Spark brings the bytes, so any path it can read will do; the documents are parsed on the executors,
+each file by itself, in one pass that is kept for the tables to be cut from.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from understudy import schemas
+from understudy.errors import BadInputError
+from understudy.sources.combine import FILE_DIGEST, ORIGIN, POSITION, SOURCE, Part
+from understudy.sources.content import Parsed
+from understudy.sources.document import parse
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_FILE_BYTES: Final = 2**30
+"""Spark hands a file over in one piece, and one value of it cannot pass 2 GiB."""
+
+_KEY: Final = ("cluster", "snapshot_id")
+_NESTED: Final = ("brokers", "topics", "partitions", "configs")
+
+
+def _without_key(schema: T.StructType) -> T.StructType:
+    return T.StructType([field for field in schema if field.name not in _KEY])
+
+
+_DOCUMENTS: Final = T.StructType(
+    [
+        T.StructField("source", schemas.STRING),
+        T.StructField("position", schemas.STRING),
+        T.StructField("part", schemas.INT),
+        T.StructField("file_digest", schemas.STRING),
+        T.StructField("cluster", schemas.STRING),
+        T.StructField("snapshot_id", schemas.STRING),
+        T.StructField("problems", schemas.STRINGS),
+        T.StructField("snapshot", _without_key(schemas.SNAPSHOTS)),
+        *(
+            T.StructField(name, T.ArrayType(_without_key(schemas.SNAPSHOT_TABLES[name])))
+            for name in _NESTED
+        ),
+    ]
+)
+
+
+def read(spark: SparkSession, paths: Sequence[str]) -> Part:
+    """The documents in these files, directories and globs.
+
+    Every reading has a name of its own: Spark shares what is kept between equal plans, and would
+    answer the second reading of a path from the first, though the file may have changed since.
+    """
+    names = {"source": SOURCE, "position": POSITION, "file_digest": FILE_DIGEST}
+    documents = (
+        files(spark, paths)
+        .mapInArrow(partial(_parse_files, reading=uuid4().hex), _DOCUMENTS)
+        .withColumnsRenamed(names)
+        .persist()
+    )
+    return Part(
+        paths=tuple(paths),
+        index=documents.where("part = 0").select(
+            *_KEY, F.col("snapshot.content_digest"), SOURCE, POSITION, FILE_DIGEST
+        ),
+        tables=_tables(documents),
+        once=lambda: _tables(documents.dropDuplicates([SOURCE, POSITION, "part"])),
+        held=(documents,),
+    )
+
+
+def _tables(documents: DataFrame) -> dict[str, DataFrame]:
+    origin = (SOURCE, POSITION, *_KEY)
+    read_well = documents.where("snapshot IS NOT NULL")
+    refused = documents.where("problems IS NOT NULL")
+    named = (F.col(SOURCE).alias("source"), F.col(POSITION).alias("position"))
+    return {
+        "snapshots": read_well.select(*origin, "snapshot.*"),
+        **{name: documents.select(*origin, F.inline(name)) for name in _NESTED},
+        "provenance": read_well.select(*origin, *named),
+        "quarantine": refused.select(*ORIGIN, *named, *_KEY, "problems"),
+    }
+
+
+def files(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """The path and content of every file below *paths*; no content for one that is too large."""
+    reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+    hidden = _hidden_names(paths)
+    if hidden:
+        # Spark passes over names that begin with '_' or '.', even when they are asked for.
+        asked = "|".join(fnmatch.translate(name) for name in hidden)
+        reader = reader.option("ignoredPathSegmentRegex", f"^(?!(?:{asked}))[._]")
+    try:
+        found = reader.load(list(paths))
+        _ = found.columns  # without a question Spark Connect does not look at the paths
+    except AnalysisException as error:
+        raise _missing(spark, paths, error) from error
+    small = F.col("length") <= MAX_FILE_BYTES
+    return (
+        found.where(small)
+        .select("path", "content")
+        .unionAll(found.where(~small).select("path", F.lit(None).cast("binary")))
+    )
+
+
+def _missing(spark: SparkSession, paths: Sequence[str], error: AnalysisException) -> Exception:
+    """The error for a path that matches nothing, naming all such paths; else *error* itself."""
+    if error.getCondition() != "PATH_NOT_FOUND":
+        return error
+    absent = [path for path in paths if not _is_there(spark, path)]
+    return BadInputError("nothing was found to read", [f"{path}: no such file" for path in absent])
+
+
+def _is_there(spark: SparkSession, path: str) -> bool:
+    try:
+        spark.read.format("binaryFile").load(path).isEmpty()
+    except AnalysisException:
+        return False
+    return True
+
+
+def _hidden_names(paths: Sequence[str]) -> list[str]:
+    names = (path.rstrip("/").rpartition("/")[2] for path in paths)
+    return sorted({name for name in names if name.startswith(("_", "."))} - {".", ".."})
+
+
+def plain(path: str) -> str:
+    """A path as people write it: local files without ``file:``."""
+    return path.removeprefix("file:") if path.startswith("file:/") else path
+
+
+def _parse_files(
+    batches: Iterator[pa.RecordBatch],
+    reading: str,  # noqa: ARG001 - see read
+) -> Iterator[pa.RecordBatch]:
+    from understudy.sources import rows  # noqa: PLC0415 - the driver needs no pyarrow for this
+
+    yield from rows.batches(_parsed(batches))
+
+
+def _parsed(
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[tuple[str, str, Iterator[Parsed]]]:
+    for batch in batches:
+        for path, content in zip(batch.column(0), batch.column(1), strict=True):
+            source, data = plain(path.as_py()), content.as_py()
+            if data is None:
+                yield source, f"too large: {source}", iter((_too_large(),))
+            else:
+                yield source, hashlib.sha256(data).hexdigest(), parse(data)
+
+
+def _too_large() -> Parsed:
+    problem = f"the file is larger than {MAX_FILE_BYTES:,} bytes; compress it or split it"
+    return Parsed("line 1", None, None, (problem,), None)

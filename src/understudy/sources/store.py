@@ -1,0 +1,115 @@
+"""A snapshot store, read back into the canonical tables."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from pyspark import inheritable_thread_target
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from understudy import publish, schemas
+from understudy.errors import BadInputError
+from understudy.sources.combine import FILE_DIGEST, POSITION, SOURCE, Part
+
+_DOCUMENT_ENDINGS: Final = (".json", ".jsonl", ".ndjson", ".gz")
+
+
+def is_store(spark: SparkSession, path: str) -> bool:
+    """Whether runs were published to *path*; nobody calls a directory of runs ``x.json``."""
+    return not path.lower().endswith(_DOCUMENT_ENDINGS) and publish.is_store(spark, path)
+
+
+def read(spark: SparkSession, path: str) -> Part:
+    """The snapshots of every visible run of the store at *path*."""
+    root = path.rstrip("/")
+    wrote = F.map_keys("row_counts").alias("tables")
+    rows = publish.visible_runs(spark, root).select("run_id", wrote).collect()
+    runs = {row.run_id: set(row.tables) for row in rows if "snapshots" in row.tables}
+    _check_tables(root, runs)
+    _check_columns(spark, root, max(runs))
+    tables = {
+        name: _with_origin(publish.read_runs(spark, root, name, sorted(runs), schema), root)
+        for name, schema in schemas.SNAPSHOT_TABLES.items()
+    }
+    # A snapshot without a digest can only equal itself.
+    digest = F.coalesce("content_digest", POSITION).alias("content_digest")
+    index = tables["snapshots"].select(
+        "cluster",
+        "snapshot_id",
+        digest,
+        SOURCE,
+        POSITION,
+        F.lit(None).cast("string").alias(FILE_DIGEST),
+    )
+    shown = hashlib.sha256("\n".join(sorted(runs)).encode()).hexdigest()
+    return Part(
+        paths=(root,),
+        index=index,
+        tables={**tables, "quarantine": _no_quarantine(spark)},
+        once=lambda: {**tables, "quarantine": _no_quarantine(spark)},
+        digest=shown,
+    )
+
+
+def _no_quarantine(spark: SparkSession) -> DataFrame:
+    """What was refused when the store was loaded was reported then."""
+    origin = [T.StructField(name, schemas.STRING) for name in (SOURCE, POSITION)]
+    return spark.createDataFrame([], T.StructType([*origin, *schemas.QUARANTINE.fields]))
+
+
+def _with_origin(table: DataFrame, root: str) -> DataFrame:
+    position = F.concat(F.lit("run "), "run_id")
+    return table.withColumns({SOURCE: F.lit(root), POSITION: position}).drop("run_id")
+
+
+def _check_tables(root: str, runs: Mapping[str, set[str]]) -> None:
+    if not runs:
+        raise BadInputError(f"{root}: no run published there holds snapshots")
+    lacking = [
+        f"run {run_id}: no table {name}"
+        for run_id in sorted(runs)
+        for name in schemas.SNAPSHOT_TABLES
+        if name not in runs[run_id]
+    ]
+    if lacking:
+        raise BadInputError(f"{root}: the snapshot store is not complete", lacking)
+
+
+def _check_columns(spark: SparkSession, root: str, run_id: str) -> None:
+    """Compare the files of one run with the schemas, which would read a missing column as null."""
+    names = list(schemas.SNAPSHOT_TABLES)
+
+    @inheritable_thread_target(spark)
+    def wrong(name: str) -> Sequence[str]:
+        return _wrong_columns(spark, f"{root}/{name}/run={run_id}", name)
+
+    with ThreadPoolExecutor(len(names)) as threads:
+        problems = [problem for found in threads.map(wrong, names) for problem in found]
+    if problems:
+        raise BadInputError(
+            f"{root}: the snapshot store does not have the columns it should", problems
+        )
+
+
+def _wrong_columns(spark: SparkSession, path: str, name: str) -> list[str]:
+    try:
+        stored = {field.name: field.dataType for field in spark.read.parquet(path).schema}
+    except AnalysisException as error:
+        return [f"table {name}: {path} cannot be read ({error.getCondition()})"]
+    return [
+        f"table {name}: column {field.name} "
+        + (
+            f"is {stored[field.name].simpleString()}, not {field.dataType.simpleString()}"
+            if field.name in stored
+            else "is missing"
+        )
+        for field in schemas.SNAPSHOT_TABLES[name]
+        if field.name not in stored
+        or stored[field.name].simpleString() != field.dataType.simpleString()
+    ]
