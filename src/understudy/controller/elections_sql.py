@@ -72,10 +72,10 @@ FUNCTIONS: Final[dict[str, tuple[str, str]]] = {
 def register(spark: SparkSession) -> None:
     """Define the elections in *spark*'s session; doing it again changes nothing."""
     for name, (parameters, body) in FUNCTIONS.items():
-        spark.sql(
-            f"CREATE OR REPLACE TEMPORARY FUNCTION {name}({parameters}) "
-            f"RETURNS {_ELECTED} RETURN {body}"
-        )
+        if not spark.catalog.functionExists(name):
+            spark.sql(
+                f"CREATE TEMPORARY FUNCTION {name}({parameters}) RETURNS {_ELECTED} RETURN {body}"
+            )
 
 
 def elect_offline_leader(replicas: Column, isr: Column, online: Column, unclean: Column) -> Column:

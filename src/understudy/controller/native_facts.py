@@ -113,6 +113,7 @@ def failover_facts(
             "queued",
             *_protocol_columns(),
             "brokers",
+            (F.size("brokers") > 0).alias("has_receivers"),
             "not_live",
             "unreachable",
             "offline_order",

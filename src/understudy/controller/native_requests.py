@@ -118,7 +118,9 @@ def _bodies_of_touched() -> Column:
     )
     return F.filter(
         F.concat(online_call, offline_call, _stops(), partition_call),
-        lambda body: (body["request"] == UPDATE_METADATA) | (F.size(body["recipients"]) > 0),
+        lambda body: F.when(body["request"] == UPDATE_METADATA, F.col("has_receivers")).otherwise(
+            F.size(body["recipients"]) > 0
+        ),
     )
 
 

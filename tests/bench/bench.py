@@ -1,0 +1,291 @@
+"""Runs every measurement in a process of its own and prints the ratios in one table.
+
+    python tests/bench/bench.py [--partitions 100000,1000000] [--full] [--rounds 3] [--only PART]
+
+Absolute seconds say little about another machine; ratios taken in one run do. Nothing here fails a
+build: a target that is missed is said so in the table. Stores are kept under ``out/bench``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parents[2]
+MEASURE: Final = Path(__file__).with_name("measure.py")
+HOME: Final = ROOT / "out" / "bench"
+SAMPLE: Final = ROOT / "data" / "sample"
+UNDERSTUDY: Final = Path(sys.executable).with_name("understudy")
+
+HEAP: Final = "2g"
+CORES: Final = 2
+OVERHEAD_PARTITIONS: Final = 1_000  # so few that the time is all overhead
+FULL_PARTITIONS: Final = 5_000_000
+FLAT: Final = 1.2
+SMALL: Final = 1.5
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of the table; *holds* is None where there is nothing to hold."""
+
+    what: str
+    size: str
+    value: str
+    target: str
+    holds: bool | None
+    detail: str
+
+
+class MeasurementFailedError(Exception):
+    """A measuring process ended badly; its own words are on stderr."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = _parser().parse_args(argv)
+    sizes = [*arguments.partitions, *([FULL_PARTITIONS] if arguments.full else [])]
+    HOME.mkdir(parents=True, exist_ok=True)
+    parts: dict[str, Callable[[], list[Line]]] = {
+        "throughput": lambda: throughput(sizes, arguments.rounds),
+        "scaling": lambda: scaling(sizes, arguments.rounds),
+        "small": lambda: small(arguments.rounds),
+        "plans": plans,
+    }
+    lines: list[Line] = []
+    failed = False
+    for name, part in parts.items():
+        if arguments.only in (None, name):
+            try:
+                lines += part()
+            except MeasurementFailedError as error:
+                failed = True
+                lines.append(Line(name, "", "failed", "", None, str(error)))
+    result = HOME / "result.json"
+    result.write_text(json.dumps([asdict(line) for line in lines], indent=1), encoding="utf-8")
+    sys.stdout.write(table(lines))
+    return 1 if failed else 0
+
+
+def throughput(sizes: Sequence[int], rounds: int) -> list[Line]:
+    """Every comparison at every size."""
+    comparisons = json.loads(_run("list", capture=True))
+    names = sorted({c["measure"] for c in comparisons} | {c["against"] for c in comparisons})
+    lines = []
+    for size in sizes:
+        taken = _repeated([f"{name}@{size}" for name in names], [size], rounds)
+        lines += [_compared(comparison, taken, size) for comparison in comparisons]
+    return lines
+
+
+def _compared(comparison: dict[str, Any], taken: dict[str, Any], size: int) -> Line:
+    measured = taken[f"{comparison['measure']}@{size}"]
+    against = taken[f"{comparison['against']}@{size}"]
+    at_most, at_least = comparison["at_most"], comparison["at_least"]
+    ratio = measured["best"] / against["best"]
+    return Line(
+        what=f"{comparison['measure']} / {comparison['against']}",
+        size=f"{size:,}",
+        value=f"{ratio:.2f}x",
+        target=f"<= {at_most}x" if at_most is not None else f">= {at_least}x",
+        holds=(at_most is None or ratio <= at_most) and (at_least is None or ratio >= at_least),
+        detail=_both(measured, against),
+    )
+
+
+def scaling(sizes: Sequence[int], rounds: int) -> list[Line]:
+    """What one more partition costs a replay, beyond the cost of replaying almost nothing."""
+    every = [OVERHEAD_PARTITIONS, *sorted(sizes)]
+    taken = _repeated([f"replay@{size}" for size in every], every, rounds)
+    best = {size: taken[f"replay@{size}"]["best"] for size in every}
+    overhead = best[OVERHEAD_PARTITIONS]
+    lines = [Line("fixed overhead", f"{every[0]:,}", f"{overhead:.2f} s", "", None, "")]
+    micros = {size: 1e6 * (best[size] - overhead) / size for size in every[1:]}
+    first = micros[every[1]]
+    for smaller, size in itertools.pairwise(every):
+        marginal = 1e6 * (best[size] - best[smaller]) / (size - smaller)
+        growth = micros[size] / first if first > 0 else None
+        comparable = growth is not None and size != every[1]
+        lines.append(
+            Line(
+                what="cost per partition",
+                size=f"{size:,}",
+                value=f"{growth:.2f}x" if growth is not None else "lost in noise",
+                target=f"<= {FLAT}x" if comparable else "",
+                holds=growth <= FLAT if growth is not None and comparable else None,
+                detail=(
+                    f"{best[size]:.2f} s: {micros[size]:.2f} us beyond the overhead, "
+                    f"{marginal:.2f} us each since {smaller:,}"
+                ),
+            )
+        )
+    return lines
+
+
+def _repeated(takes: Sequence[str], sizes: Sequence[int], rounds: int) -> dict[str, Any]:
+    for size in sizes:
+        _run("store", "--partitions", str(size), "--home", str(HOME))
+    return _result("repeat", *takes, "--rounds", str(rounds))
+
+
+def _both(measured: dict[str, Any], against: dict[str, Any]) -> str:
+    return (
+        f"best {measured['best']:.2f} s / {against['best']:.2f} s, "
+        f"median {measured['median']:.2f} s / {against['median']:.2f} s"
+    )
+
+
+def small(rounds: int) -> list[Line]:
+    """The sample from a cold start to a published answer, against a bare Spark program."""
+    out = HOME / "small"
+    source = min(SAMPLE.iterdir())
+    commands = {
+        "replay": [str(UNDERSTUDY), "replay", str(SAMPLE), "--out", str(out / "replay")],
+        "bare": [sys.executable, str(MEASURE), "bare", str(source), str(out / "bare")],
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in commands}
+    for turn in range(rounds + 1):
+        for name, command in commands.items():
+            shutil.rmtree(out, ignore_errors=True)
+            start = time.perf_counter()
+            _call(command)
+            elapsed = time.perf_counter() - start
+            _say(f"small {name}, {'round' if turn else 'warm-up'}: {elapsed:.2f} s")
+            if turn:
+                seconds[name].append(elapsed)
+    shutil.rmtree(out, ignore_errors=True)
+    taken = {
+        name: {"best": min(runs), "median": statistics.median(runs)}
+        for name, runs in seconds.items()
+    }
+    ratio = taken["replay"]["best"] / taken["bare"]["best"]
+    return [
+        Line(
+            what="sample / bare session",
+            size="",
+            value=f"{ratio:.2f}x",
+            target=f"<= {SMALL}x",
+            holds=ratio <= SMALL,
+            detail=_both(taken["replay"], taken["bare"]),
+        )
+    ]
+
+
+def plans() -> list[Line]:
+    """Optimized plans, which may not grow with brokers or snapshots."""
+    shapes = {"10 brokers": (10, 1), "200 brokers": (200, 1), "50 snapshots": (10, 50)}
+    found = {}
+    for label, (brokers, snapshots) in shapes.items():
+        shape = ["--partitions", "2000", "--brokers", str(brokers), "--snapshots", str(snapshots)]
+        _run("store", *shape, "--home", str(HOME))
+        found[label] = _result("plan", *shape)
+    base, *others = found
+    lines = []
+    for other in others:
+        grown = {
+            name: f"{name} {size['nodes']} -> {found[other][name]['nodes']} nodes, "
+            f"{size['characters']} -> {found[other][name]['characters']} characters"
+            for name, size in found[base].items()
+            if found[other][name] != size
+        }
+        nodes = sum(size["nodes"] for size in found[other].values())
+        lines.append(
+            Line(
+                what=f"plan of {other} / {base}",
+                size="",
+                value="equal" if not grown else f"{len(grown)} differ",
+                target="equal",
+                holds=not grown,
+                detail="; ".join(grown.values()) or f"{nodes} nodes in {len(found[other])} tables",
+            )
+        )
+    return lines
+
+
+def table(lines: Sequence[Line]) -> str:
+    verdicts = {True: "holds", False: "MISSED", None: ""}
+    rows = [("measure", "partitions", "ratio", "target", "", "")] + [
+        (line.what, line.size, line.value, line.target, verdicts[line.holds], line.detail)
+        for line in lines
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        + "\n"
+        for row in rows
+    )
+
+
+def _result(*arguments: str) -> dict[str, Any]:
+    path = HOME / "part.json"
+    path.unlink(missing_ok=True)
+    _run(*arguments, "--home", str(HOME), "--result", str(path))
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    path.unlink()
+    return found
+
+
+def _run(*arguments: str, capture: bool = False) -> str:
+    return _call([sys.executable, str(MEASURE), *arguments], capture=capture)
+
+
+def _call(command: Sequence[str], *, capture: bool = False) -> str:
+    done = subprocess.run(
+        command,
+        env={**os.environ, **_environment()},
+        stdout=subprocess.PIPE if capture else subprocess.DEVNULL,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    if done.returncode:
+        raise MeasurementFailedError(f"{' '.join(command)} exited with {done.returncode}")
+    return done.stdout or ""
+
+
+def _environment() -> dict[str, str]:
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.warehouse.dir": str(HOME / "warehouse"),
+    }
+    options = [f"--conf {name}={value}" for name, value in settings.items()]
+    master = f"--master local[{CORES}] --driver-memory {HEAP}"
+    return {
+        "PYSPARK_SUBMIT_ARGS": " ".join([master, *options, "pyspark-shell"]),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "TZ": "UTC",
+    }
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"bench: {text}\n")
+    sys.stderr.flush()
+
+
+def _sizes(text: str) -> list[int]:
+    return [int(size) for size in text.split(",")]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--partitions", type=_sizes, default=[100_000, 1_000_000])
+    parser.add_argument("--full", action="store_true", help="5,000,000 partitions as well")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", choices=("throughput", "scaling", "small", "plans"))
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,307 @@
+"""What is measured, each thing a small function; one process, one Spark session per call.
+
+A measure is a function of a :class:`Room` with ``@measure`` above it; a comparison is a line in
+``COMPARISONS``. Adding one of either touches nothing else: ``bench.py`` asks for the names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import io
+import json
+import re
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark import inheritable_thread_target
+from pyspark.sql import DataFrame, SparkSession
+
+ROOT: Final = Path(__file__).parents[2]
+SEED: Final = 7
+BROKERS: Final = 200
+DEAD: Final = 5
+REPLICATION: Final = 3
+WARM_UPS: Final = 2  # the first run compiles, the second still does
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One measure over another, both repeated in turn in the same session."""
+
+    measure: str
+    against: str
+    at_most: float | None = None
+    at_least: float | None = None
+
+
+COMPARISONS: Final = (Comparison("replay", "copy", at_most=1.5),)
+
+
+@dataclass
+class Room:
+    """Where one measurement works: its session, its input and directories to throw away."""
+
+    spark: SparkSession
+    store: str
+    scratch: Path
+    made: list[Path] = field(default_factory=list)
+
+    def fresh(self, name: str) -> str:
+        path = self.scratch / f"{name}-{len(self.made)}"
+        self.made.append(path)
+        return str(path)
+
+    def replayed(self) -> str:
+        """What one replay of the store published."""
+        path = self.scratch / "replayed"
+        if not path.exists():
+            _replay(self.spark, self.store, str(path))
+        return str(path)
+
+    def clean(self) -> None:
+        for path in self.made:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+Work = Callable[[Room], None]
+MEASURES: Final[dict[str, Work]] = {}
+
+
+def measure(work: Work) -> Work:
+    MEASURES[work.__name__] = work
+    return work
+
+
+@measure
+def replay(room: Room) -> None:
+    """Read a store, replay the failover of its controller, publish every table."""
+    _replay(room.spark, room.store, room.fresh("replay"))
+
+
+@measure
+def copy(room: Room) -> None:
+    """Read the tables such a replay published and write them again, as many at once."""
+    from understudy.publish import WRITERS  # noqa: PLC0415 - loaded by those who need it
+
+    source, target = Path(room.replayed()), room.fresh("copy")
+
+    def write(name: str) -> None:
+        table = room.spark.read.parquet(*map(str, (source / name).glob("run=*")))
+        table.write.option("compression", "zstd").parquet(f"{target}/{name}")
+
+    tables = [path.name for path in source.iterdir() if path.name != "verdicts"]
+    with ThreadPoolExecutor(WRITERS) as pool:
+        list(pool.map(inheritable_thread_target(room.spark)(write), tables))
+
+
+def _replay(spark: SparkSession, store: str, out: str) -> None:
+    from understudy import publish  # noqa: PLC0415 - a bare session must not pay for these
+
+    with _decided(spark, store) as (input_digest, tables):
+        run = publish.Run.start(
+            "replay", input_digest=input_digest, config_digest=publish.digest({})
+        )
+        publish.publish(spark, out, run, tables, verdict="none")
+
+
+@contextlib.contextmanager
+def _decided(spark: SparkSession, store: str) -> Iterator[tuple[str, dict[str, DataFrame]]]:
+    """The digest of a store and the tables of its failover, before anything is written."""
+    from understudy import replay as replaying  # noqa: PLC0415
+    from understudy import scenarios, sources  # noqa: PLC0415
+
+    snapshots = sources.read(spark, [store])
+    try:
+        failover = scenarios.resolve(spark, [scenarios.FAILOVER], snapshots.snapshots)
+        decided = replaying.replay(snapshots, failover, profile=None, release=None)
+        try:
+            yield snapshots.input_digest, {**decided.tables, "quarantine": decided.quarantine}
+        finally:
+            decided.close()
+    finally:
+        snapshots.close()
+
+
+# --- What one process does -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Take:
+    """A measure at a size, written ``replay@100000``."""
+
+    name: str
+    partitions: int
+
+    @classmethod
+    def parse(cls, text: str) -> Take:
+        name, _, partitions = text.partition("@")
+        if name not in MEASURES:
+            raise argparse.ArgumentTypeError(f"no measure is called {name}; see list")
+        return cls(name, int(partitions))
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.partitions}"
+
+
+def repeat(takes: Sequence[Take], rounds: int, home: Path) -> dict[str, Any]:
+    """Seconds of every take, warmed up first, then taken in turn so that drift hits all alike."""
+    scratch = home / "scratch"
+    shutil.rmtree(scratch, ignore_errors=True)
+    seconds: dict[str, list[float]] = {str(take): [] for take in takes}
+    with _session() as spark:
+        rooms = {
+            take.partitions: Room(
+                spark, str(store_path(home, take.partitions)), scratch / str(take.partitions)
+            )
+            for take in takes
+        }
+        try:
+            for turn in range(WARM_UPS + rounds):
+                for take in takes:
+                    room = rooms[take.partitions]
+                    taken = _timed(MEASURES[take.name], room)
+                    room.clean()
+                    warm = turn >= WARM_UPS
+                    _say(f"{take}, {'round' if warm else 'warm-up'}: {taken:.2f} s")
+                    if warm:
+                        seconds[str(take)].append(taken)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+    return {name: summary(taken) for name, taken in seconds.items()}
+
+
+def summary(seconds: Sequence[float]) -> dict[str, Any]:
+    return {"best": min(seconds), "median": statistics.median(seconds), "all": list(seconds)}
+
+
+def store_path(home: Path, partitions: int, brokers: int = BROKERS, snapshots: int = 1) -> Path:
+    return home / f"store-{partitions}x{REPLICATION}-{brokers}-brokers-{snapshots}-snapshots"
+
+
+def make_store(home: Path, *, partitions: int, brokers: int, snapshots: int) -> None:
+    """A store of this size, made on first use and kept: the generator is deterministic."""
+    path = store_path(home, partitions, brokers, snapshots)
+    if (path / "runs").exists():
+        return
+    _say(f"generating {path.name}")
+    shutil.rmtree(path, ignore_errors=True)
+    with _session() as spark:
+        _synthetic().write_store(
+            spark,
+            str(path),
+            partitions=partitions,
+            brokers=brokers,
+            dead=min(DEAD, brokers // 2),
+            rf=REPLICATION,
+            seed=SEED,
+            snapshots=snapshots,
+        )
+
+
+def plan(home: Path, *, partitions: int, brokers: int, snapshots: int) -> dict[str, Any]:
+    """Size of each table's optimized plan."""
+    store = store_path(home, partitions, brokers, snapshots)
+    with _session() as spark:
+        spark.conf.set("spark.sql.debug.maxToStringFields", "100000")
+        with _decided(spark, str(store)) as (_, tables):
+            return {name: plan_size(table) for name, table in tables.items()}
+
+
+def plan_size(table: DataFrame) -> dict[str, int]:
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        table.explain(mode="extended")
+    _, after = text.getvalue().split("== Optimized Logical Plan ==")
+    lines = [line for line in after.split("== Physical Plan ==")[0].splitlines() if line.strip()]
+    return {"nodes": len(lines), "characters": len(re.sub(r"\d+", "0", "\n".join(lines)))}
+
+
+def bare(source: Path, target: Path) -> None:
+    """The least a Spark program can do: a session that reads one file and writes one."""
+    spark = SparkSession.builder.appName("bare").getOrCreate()
+    spark.read.text(str(source), wholetext=True).write.parquet(str(target))
+    spark.stop()
+
+
+def _timed(work: Work, room: Room) -> float:
+    start = time.perf_counter()
+    work(room)
+    return time.perf_counter() - start
+
+
+@contextlib.contextmanager
+def _session() -> Iterator[SparkSession]:
+    from understudy.session import session  # noqa: PLC0415 - a bare session must not pay for it
+
+    with session("understudy bench") as spark:
+        yield spark
+
+
+def _synthetic() -> Any:  # noqa: ANN401 - a script's module, not a package's
+    sys.path.insert(0, str(ROOT / "data"))
+    return importlib.import_module("synthetic")
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"bench: {text}\n")
+    sys.stderr.flush()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = _parser().parse_args(argv)
+    match arguments.what:
+        case "list":
+            json.dump([asdict(comparison) for comparison in COMPARISONS], sys.stdout)
+        case "bare":
+            bare(arguments.source, arguments.target)
+        case "store":
+            make_store(arguments.home, **_shape(arguments))
+        case "plan":
+            _tell(arguments.result, plan(arguments.home, **_shape(arguments)))
+        case "repeat":
+            _tell(arguments.result, repeat(arguments.takes, arguments.rounds, arguments.home))
+    return 0
+
+
+def _shape(arguments: argparse.Namespace) -> dict[str, int]:
+    return {name: getattr(arguments, name) for name in ("partitions", "brokers", "snapshots")}
+
+
+def _tell(path: Path, result: dict[str, Any]) -> None:
+    path.write_text(json.dumps(result), encoding="utf-8")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    what = parser.add_subparsers(dest="what", required=True)
+    what.add_parser("list", help="the comparisons, as JSON")
+    store = what.add_parser("store", help="make the store of this shape unless it is there")
+    plans = what.add_parser("plan", help="the size of every table's plan over such a store")
+    for one in (store, plans):
+        one.add_argument("--partitions", type=int, required=True)
+        one.add_argument("--brokers", type=int, default=BROKERS)
+        one.add_argument("--snapshots", type=int, default=1)
+    repeated = what.add_parser("repeat", help="seconds of these measures, in turn")
+    repeated.add_argument("takes", nargs="+", type=Take.parse, metavar="MEASURE@PARTITIONS")
+    repeated.add_argument("--rounds", type=int, required=True)
+    for one in (store, plans, repeated):
+        one.add_argument("--home", type=Path, required=True)
+    for one in (plans, repeated):
+        one.add_argument("--result", type=Path, required=True)
+    least = what.add_parser("bare", help="read one file, write one file")
+    least.add_argument("source", type=Path)
+    least.add_argument("target", type=Path)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,198 @@
+"""The command line without Spark: words, exit codes, and how it fails."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from understudy import bundle, cli, session
+from understudy.errors import BadInputError, EnvironmentTooOldError
+from understudy.progress import Progress
+from understudy.report import tables
+
+
+@pytest.mark.parametrize("verb", [verb.name for verb in cli.VERBS])
+def test_every_verb_has_help_with_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main([verb, "--help"])
+    assert ended.value.code == 0
+    out = capsys.readouterr().out
+    assert f"example:\n  understudy {verb}" in out
+    assert "--json" in out
+    assert "--limit" in out
+
+
+@pytest.mark.parametrize("verb", cli.VERBS, ids=lambda verb: verb.name)
+def test_every_example_is_a_command_line(verb: cli.Verb) -> None:
+    _, *argv = verb.example.replace("'", "").split()
+    assert cli._parser().parse_args(argv).verb == verb.name  # noqa: SLF001
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        ([], "required: VERB"),
+        (["frobnicate"], "invalid choice: 'frobnicate'"),
+        (["replay"], "required: PATH, --out"),
+        (["replay", "x"], "required: --out"),
+        (["replay", "x", "--out", "y", "--frob"], "unrecognized arguments: --frob"),
+        (["replay", "x", "--out", "y", "--limit", "-1"], "--limit"),
+        (["replay", "x", "--out", "y", "--limit", "many"], "'many' is not a number of rows"),
+        (["replay", "x", "--out", "y", "--topic", "("], "not a regular expression"),
+        (["replay", "x", "--out", "y", "--tables", "requests,frobs"], "writes no frobs"),
+        (["load", "x", "--into", "y", "--form", "xml"], "invalid choice: 'xml'"),
+    ],
+)
+def test_usage_errors_exit_64(
+    argv: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(argv) == 64
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert told in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_usage_errors_are_json_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["replay", "x", "--json"]) == 64
+    told = json.loads(capsys.readouterr().out)
+    assert told["schema"] == 1
+    assert told["exit_code"] == 64
+    assert "--out" in told["error"]
+    assert told["problems"] == []
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Let ``understudy runs`` fail with *error*, whatever it is asked."""
+
+    def fail(_: object) -> int:
+        raise error
+
+    verbs = tuple(replace(verb, run=fail) if verb.name == "runs" else verb for verb in cli.VERBS)
+    monkeypatch.setattr(cli, "VERBS", verbs)
+
+
+def test_bad_input_names_every_problem(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing(monkeypatch, BadInputError("a.json: refused", ["line 1: no", "line 2: no"]))
+    assert cli.main(["runs", "x"]) == 65
+    assert capsys.readouterr().err == (
+        "understudy: a.json: refused\n  - line 1: no\n  - line 2: no\n"
+    )
+    assert cli.main(["runs", "x", "--json"]) == 65
+    assert json.loads(capsys.readouterr().out) == {
+        "schema": 1,
+        "error": "a.json: refused",
+        "problems": ["line 1: no", "line 2: no"],
+        "exit_code": 65,
+    }
+
+
+def test_our_own_defects_are_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("UNDERSTUDY_DEBUG", raising=False)
+    failing(monkeypatch, KeyError("oops\nand more"))
+    assert cli.main(["runs", "x"]) == 70
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "KeyError" in err
+    assert "UNDERSTUDY_DEBUG=1" in err
+    monkeypatch.setenv("UNDERSTUDY_DEBUG", "1")
+    assert cli.main(["runs", "x"]) == 70
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_interrupt_is_not_a_defect(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing(monkeypatch, KeyboardInterrupt())
+    assert cli.main(["runs", "x"]) == 130
+    assert capsys.readouterr().err == "understudy: interrupted\n"
+
+
+def test_a_machine_without_spark_is_told_so() -> None:
+    hidden = "import sys; sys.modules['pyspark'] = None\n"
+    code = f"{hidden}from understudy.cli import main; sys.exit(main(['runs', 'x']))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 64
+    assert done.stderr.startswith("understudy: PySpark 4.3 or newer is needed")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("version", ["3.5.1", "4.2.9", "4.0.0-preview1"])
+def test_an_old_spark_is_refused_in_one_sentence(version: str) -> None:
+    with pytest.raises(EnvironmentTooOldError, match=f"this is Spark {version}"):
+        session._check_spark(version)  # noqa: SLF001
+
+
+@pytest.mark.parametrize("version", ["4.3.0", "4.10.1", "5.0.0-SNAPSHOT"])
+def test_a_newer_spark_will_do(version: str) -> None:
+    session._check_spark(version)  # noqa: SLF001
+
+
+@pytest.mark.parametrize(
+    ("banner", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_392"', 8),
+        ('openjdk version "25" 2025-09-16', 25),
+        ("command not found", None),
+    ],
+)
+def test_javas_own_words(banner: str, version: int | None) -> None:
+    assert session.java_version(banner) == version
+
+
+def test_a_java_home_without_java_is_told_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(EnvironmentTooOldError, match="has no bin/java"):
+        session._check_java()  # noqa: SLF001
+
+
+def test_tables_line_up_and_keep_to_the_width() -> None:
+    lines = tables.table(
+        ("broker", "what", "why"), [(7, "a", "x" * 200), (1200, "long", None)], width=40
+    )
+    assert lines == [
+        "  broker  what  why",
+        "       7  a     " + "x" * 23 + "…",
+        "   1,200  long  -",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (3 << 40, "3.0 TiB")]
+)
+def test_sizes_people_can_read(number: int, text: str) -> None:
+    assert tables.size(number) == text
+
+
+def test_progress_off_a_terminal_is_a_line_per_table(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress(sys.stderr, live=False, verbose=True)
+    progress.doing("writing tables", tables=4)
+    progress.table("requests", 1200)
+    progress.tasks([(3, 10), (0, 5)])
+    progress.close()
+    assert capsys.readouterr().err == "writing tables\nwrote requests: 1,200 rows\n"
+    assert progress.text().startswith("[######..................] writing tables 1/4, 3/15 tasks")
+
+
+def test_the_bundle_is_the_package_and_the_same_every_time(tmp_path: Path) -> None:
+    first, second = (bundle.bundle(tmp_path / name) for name in ("a/x.zip", "b/y.zip"))
+    assert first.read_bytes() == second.read_bytes()
+    names = ZipFile(first).namelist()
+    assert "understudy/cli.py" in names
+    assert names == sorted(names)
+    assert not [name for name in names if "__pycache__" in name]
