@@ -183,10 +183,16 @@ def small(rounds: int) -> list[Line]:
 
 def plans() -> list[Line]:
     """Optimized plans, which may not grow with brokers or snapshots."""
-    shapes = {"10 brokers": (10, 1), "200 brokers": (200, 1), "50 snapshots": (10, 50)}
+    # As many rows in each, so that a plan can only grow with what is compared.
+    shapes = {
+        "10 brokers": (5_000, 10, 1),
+        "200 brokers": (5_000, 200, 1),
+        "50 snapshots": (100, 10, 50),
+    }
     found = {}
-    for label, (brokers, snapshots) in shapes.items():
-        shape = ["--partitions", "2000", "--brokers", str(brokers), "--snapshots", str(snapshots)]
+    for label, shape_of in shapes.items():
+        options = zip(("--partitions", "--brokers", "--snapshots"), shape_of, strict=True)
+        shape = [text for option, number in options for text in (option, str(number))]
         _run("store", *shape, "--home", str(HOME))
         found[label] = _result("plan", *shape)
     base, *others = found

@@ -216,13 +216,18 @@ def plan(home: Path, *, partitions: int, brokers: int, snapshots: int) -> dict[s
             return {name: plan_size(table) for name, table in tables.items()}
 
 
+# What tells one store or one session from another without being part of the plan: places,
+# digests, expression ids and numbers.
+_INCIDENTAL: Final = re.compile(r"(file:)?/[^\s,\]]+|[0-9a-f-]{8,}|\d+")
+
+
 def plan_size(table: DataFrame) -> dict[str, int]:
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
         table.explain(mode="extended")
     _, after = text.getvalue().split("== Optimized Logical Plan ==")
     lines = [line for line in after.split("== Physical Plan ==")[0].splitlines() if line.strip()]
-    return {"nodes": len(lines), "characters": len(re.sub(r"\d+", "0", "\n".join(lines)))}
+    return {"nodes": len(lines), "characters": len(_INCIDENTAL.sub("_", "\n".join(lines)))}
 
 
 def bare(source: Path, target: Path) -> None:
