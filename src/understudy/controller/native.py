@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from understudy.controller import native_facts, native_failover, native_requests, native_tables
 
@@ -28,7 +29,7 @@ def replay_failovers(
 
     What is read by every table, the facts and the touched partitions, is computed once and kept.
     """
-    exceptions = native_facts.topic_exceptions(topics, configs)
+    exceptions, held = _small(native_facts.topic_exceptions(topics, configs))
     mentioned = native_facts.mentions(partitions, exceptions)
     facts = native_facts.failover_facts(snapshots, brokers, configs, scenarios, mentioned).persist()
     failover = native_failover.decide(partitions, facts, exceptions)
@@ -44,4 +45,17 @@ def replay_failovers(
         "decisions": native_tables.decisions(failover),
         "event_results": native_tables.event_results(failover),
     }
-    return NativeReplay(tables, facts, (touched, facts))
+    return NativeReplay(tables, facts, (touched, facts, held))
+
+
+_BROADCAST_ROWS = 1_000_000
+
+
+def _small(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """*frame* with the promise that it is small, where it is, and the frame to let go of.
+
+    Spark cannot tell before it has run; without the promise it shuffles every partition to meet
+    a handful of topics.
+    """
+    held = frame.persist()
+    return (F.broadcast(held) if held.count() <= _BROADCAST_ROWS else held), held

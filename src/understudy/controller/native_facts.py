@@ -31,11 +31,20 @@ def no_ids() -> Column:
 
 def topic_exceptions(topics: DataFrame, configs: DataFrame) -> DataFrame:
     """The few topics that are queued for deletion or override the unclean setting."""
-    queued = topics.where("queued_for_deletion").select(*TOPIC_KEY, F.lit(True).alias("queued"))
-    overrides = configs.where((F.col("scope") == "topic") & (F.col("key") == UNCLEAN_KEY)).select(
-        *SNAPSHOT_KEY, F.col("name").alias("topic"), _is_true("value").alias("unclean_topic")
+    queued = topics.where("queued_for_deletion").select(
+        *TOPIC_KEY, F.lit(True).alias("queued"), F.lit(None).cast("boolean").alias("unclean_topic")
     )
-    return queued.join(overrides, on=list(TOPIC_KEY), how="full")
+    overrides = configs.where((F.col("scope") == "topic") & (F.col("key") == UNCLEAN_KEY)).select(
+        *SNAPSHOT_KEY,
+        F.col("name").alias("topic"),
+        F.lit(None).cast("boolean").alias("queued"),
+        _is_true("value").alias("unclean_topic"),
+    )
+    return (
+        queued.unionAll(overrides)
+        .groupBy(*TOPIC_KEY)
+        .agg(F.max("queued").alias("queued"), F.max("unclean_topic").alias("unclean_topic"))
+    )
 
 
 def mentions(partitions: DataFrame, exceptions: DataFrame) -> DataFrame:

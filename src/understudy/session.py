@@ -1,0 +1,211 @@
+"""The Spark session: found or started, checked, and set up the way correctness needs.
+
+Master, memory and cores come from spark-submit or its configuration, never from here. This is the
+one module that may look below the DataFrame API, and only where Spark Connect has another way.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Thread
+from typing import Final
+
+from pyspark.errors import PySparkException, PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from understudy.errors import EnvironmentTooOldError
+
+OLDEST_PYTHON: Final = (3, 11)
+OLDEST_JAVA: Final = 17
+OLDEST_SPARK: Final = (4, 3)
+
+SETTINGS: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    # Spark's default, INT96, is unreadable to others and has no statistics.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # HotSpot interprets methods of more than 8000 bytes of bytecode for ever; Spark's own limit is
+    # 65535, so a long stage would compile and then crawl.
+    "spark.sql.codegen.hugeMethodLimit": "8000",
+    # Lets a small frame that is kept in memory have few partitions; it would have 200.
+    "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
+}
+
+_LOCAL_CONF: Final = Path(__file__).parent / "local_conf"
+_JVM_CHATTER: Final = b"WARNING: Using incubator modules"
+
+
+@contextmanager
+def session(app_name: str) -> Iterator[SparkSession]:
+    """A session set up for the jobs; stopped afterwards unless somebody else had started it."""
+    _check_python()
+    running = SparkSession.getActiveSession()
+    spark = running or _start(app_name)
+    try:
+        yield configure(spark)
+    finally:
+        if running is None:
+            spark.stop()
+
+
+def configure(spark: SparkSession) -> SparkSession:
+    """Check *spark*'s version, apply the settings the jobs rely on and register the elections."""
+    from understudy.controller import elections_sql  # noqa: PLC0415  # keeps start-up errors short
+
+    _check_spark(spark.version)
+    for name, value in SETTINGS.items():
+        spark.conf.set(name, value)
+    elections_sql.register(spark)
+    return spark
+
+
+def is_connect(spark: SparkSession) -> bool:
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+# --- Starting ----------------------------------------------------------------------------------
+
+
+def _start(app_name: str) -> SparkSession:
+    builder = SparkSession.builder.appName(app_name)
+    if _is_launched_by_spark():
+        return builder.getOrCreate()
+    _default_environment()
+    try:
+        with _jvm_chatter_filtered():
+            return builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        if error.getCondition() == "JAVA_GATEWAY_EXITED":
+            _check_java()
+        raise
+
+
+def _is_launched_by_spark() -> bool:
+    """Whether spark-submit started this process, and with it the JVM."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _default_environment() -> None:
+    """What a plain ``understudy`` on somebody's machine needs; whatever is set already wins."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    configured = any(name in os.environ for name in ("SPARK_CONF_DIR", "SPARK_HOME", "MASTER"))
+    submitted = os.environ.get("PYSPARK_SUBMIT_ARGS", "")
+    elsewhere = "SPARK_REMOTE" in os.environ or re.search(
+        r"--master|--remote|--properties-file|spark\.master", submitted
+    )
+    if not configured and not elsewhere and _LOCAL_CONF.is_dir():
+        os.environ["SPARK_CONF_DIR"] = str(_LOCAL_CONF)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+@contextmanager
+def _jvm_chatter_filtered() -> Iterator[None]:
+    """Pass on what a JVM started here says, but for one line it says every time.
+
+    The JVM keeps the stderr it is born with: a pipe, whose other end a thread copies to ours.
+    """
+    ours = os.dup(2)
+    receiving, sending = os.pipe()
+    os.dup2(sending, 2)
+    os.close(sending)
+    Thread(target=_copy_lines, args=(receiving, ours), daemon=True).start()
+    try:
+        yield
+    finally:
+        os.dup2(ours, 2)
+
+
+def _copy_lines(receiving: int, to: int) -> None:
+    with open(receiving, "rb") as lines, suppress(OSError):  # not a path
+        for line in lines:
+            if not line.startswith(_JVM_CHATTER):
+                os.write(to, line)
+
+
+# --- Checking ----------------------------------------------------------------------------------
+
+
+def _check_python() -> None:
+    if sys.version_info < OLDEST_PYTHON:
+        raise EnvironmentTooOldError(
+            f"Python {_dotted(OLDEST_PYTHON)} or newer is needed; this is Python "
+            f"{_dotted(sys.version_info[:2])} at {sys.executable}."
+        )
+
+
+def _check_spark(version: str) -> None:
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    if numbers < OLDEST_SPARK:
+        raise EnvironmentTooOldError(
+            f"Spark {_dotted(OLDEST_SPARK)} or newer is needed; this is Spark {version}."
+        )
+
+
+def _check_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if java is None or not Path(java).exists():
+        where = f"JAVA_HOME is {home}, which has no bin/java" if home else "there is none"
+        raise EnvironmentTooOldError(f"Java {OLDEST_JAVA} or newer is needed; {where}.")
+    found = java_version(
+        subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr  # noqa: S603
+    )
+    if found is not None and found < OLDEST_JAVA:
+        raise EnvironmentTooOldError(
+            f"Java {OLDEST_JAVA} or newer is needed; {java} is Java {found}."
+        )
+
+
+def java_version(banner: str) -> int | None:
+    """The feature release in the output of ``java -version``; 8 called itself 1.8."""
+    found = re.search(r'version "(?:1\.)?(\d+)', banner)
+    return int(found[1]) if found else None
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
+
+
+# --- Cancelling --------------------------------------------------------------------------------
+
+
+def tag_jobs(spark: SparkSession, tag: str) -> None:
+    """Mark every job this thread starts from now on."""
+    if is_connect(spark):
+        spark.addTag(tag)
+    else:
+        # A classic session's own tags are cancelled only from the thread that set them.
+        spark.sparkContext.addJobTag(tag)
+
+
+def untag_jobs(spark: SparkSession, tag: str) -> None:
+    if is_connect(spark):
+        spark.removeTag(tag)
+    else:
+        spark.sparkContext.removeJobTag(tag)
+
+
+def cancel_jobs(spark: SparkSession, tag: str) -> None:
+    """Cancel the jobs marked with *tag* that run now."""
+    with suppress(PySparkException):
+        if is_connect(spark):
+            spark.interruptTag(tag)
+        else:
+            spark.sparkContext.cancelJobsWithTag(tag)
+
+
+# --- Watching ----------------------------------------------------------------------------------
+
+
+def running_stages(spark: SparkSession) -> list[tuple[int, int]]:
+    """Tasks finished and planned in each stage a classic session works on now."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
+    return [(stage.numCompletedTasks, stage.numTasks) for stage in stages if stage is not None]
