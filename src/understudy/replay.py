@@ -97,7 +97,7 @@ def _release_problem(release: str) -> str | None:
 def _with_refusal(snapshots: DataFrame, profile: str | None, release: str | None) -> DataFrame:
     """The snapshots with the rules to use, and why a snapshot cannot be replayed, if it cannot."""
     said = F.lit(release) if release is not None else F.col("release")
-    level = releases.level_column(F.col("release"))
+    level = F.expr(releases.level_sql("release"))
     outside = ~level.between(releases.OLDEST_LEVEL, releases.NEWEST_LEVEL)
     refusal = F.when(
         (F.col("mode") != "zk") & F.lit(profile is None),
@@ -149,7 +149,7 @@ def _notes(facts: DataFrame) -> tuple[int, list[str]]:
     total = facts.agg(
         F.count(F.lit(1)).alias("scenarios"),
         F.coalesce(F.sum("reassigning"), F.lit(0)).alias("reassigning"),
-        F.coalesce(F.sum("queued"), F.lit(0)).alias("queued"),
+        F.coalesce(F.sum("queued_partitions"), F.lit(0)).alias("queued"),
         F.sort_array(F.collect_set("release")).alias("releases"),
     ).first()
     if total is None:  # an aggregate always has its row

@@ -28,7 +28,9 @@ STRINGS: Final = T.ArrayType(STRING, containsNull=True)
 
 
 def _table(**columns: T.DataType) -> T.StructType:
-    return T.StructType([T.StructField(name, kind, nullable=True) for name, kind in columns.items()])
+    return T.StructType(
+        [T.StructField(name, kind, nullable=True) for name, kind in columns.items()]
+    )
 
 
 _SNAPSHOT_KEY: Final[dict[str, T.DataType]] = {"cluster": STRING, "snapshot_id": STRING}

@@ -95,11 +95,9 @@ class ControllerContext:
         """Why a replica is not online, or None when it is."""
         if broker not in self.live:
             return BROKER_DOWN
-        if broker in self.shutting_down:
-            return SHUTTING_DOWN
         if tp in self.offline_dirs.get(broker, ()):
             return LOG_DIR_OFFLINE
-        return None
+        return SHUTTING_DOWN if broker in self.shutting_down else None
 
     def replicas(self, tp: TopicPartition) -> Ids:
         assignment = self.assignments.get(tp)

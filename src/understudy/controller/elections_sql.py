@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 _ELECTED: Final = "STRUCT<leader: INT, isr: ARRAY<INT>, clean: BOOLEAN>"
 
@@ -76,7 +75,3 @@ def register(spark: SparkSession) -> None:
             spark.sql(
                 f"CREATE TEMPORARY FUNCTION {name}({parameters}) RETURNS {_ELECTED} RETURN {body}"
             )
-
-
-def elect_offline_leader(replicas: Column, isr: Column, online: Column, unclean: Column) -> Column:
-    return F.call_function("elect_offline_leader", replicas, isr, online, unclean)

@@ -11,9 +11,9 @@ up. A node first yields the ids that are alone in their slot, by slot, then its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 _MASK = 0xFFFFFFFF
@@ -53,68 +53,59 @@ def with_group_order(df: DataFrame, brokers: str) -> DataFrame:
     from its two neighbours. A digit above that level leads into a sub-node and sorts behind all
     digits that do not; with that marked, plain array order is the trie's order.
     """
-    hashed = brokers
-    for column in _improved_hash_steps():
-        df = df.withColumn("_hashed", F.transform(hashed, column))
-        hashed = "_hashed"
     return (
-        df.withColumn("_paths", F.array_sort(F.transform("_hashed", _with_path)))
-        .withColumn("_depths", F.transform("_paths", _with_depth))
-        .withColumn("_keys", F.array_sort(F.transform("_depths", _with_key)))
-        .withColumn(brokers, F.transform("_keys", lambda entry: entry["id"]))
+        df.withColumn("_hashed", F.expr(_hashed(brokers)))
+        .withColumn("_paths", F.expr(f"array_sort(transform(_hashed, e -> {_path('e')}))"))
+        .withColumn("_depths", F.expr(f"transform(_paths, (e, i) -> {_depth('e', 'i')})"))
+        .withColumn("_keys", F.expr(f"array_sort(transform(_depths, e -> {_key('e')}))"))
+        .withColumn(brokers, F.expr("transform(_keys, e -> e.id)"))
         .drop("_hashed", "_paths", "_depths", "_keys")
     )
 
 
-def _improved_hash_steps() -> list[Callable[[Column], Column]]:
-    """:func:`improved_hash`, a line at a time; each step names its input only a few times."""
-    mask = F.lit(_MASK)
-
-    def entry(broker: Column, h: Column) -> Column:
-        return F.struct(broker.alias("id"), h.alias("h"))
-
-    def start(b: Column) -> Column:
-        long = b.cast("bigint")
-        return entry(b, (long + F.bitwise_not(F.shiftleft(long, 9))).bitwiseAND(mask))
-
-    return [
-        start,
-        lambda e: entry(e["id"], e["h"].bitwiseXOR(F.shiftrightunsigned(e["h"], 14))),
-        lambda e: entry(e["id"], (e["h"] + F.shiftleft(e["h"], 4)).bitwiseAND(mask)),
-        lambda e: entry(e["id"], e["h"].bitwiseXOR(F.shiftrightunsigned(e["h"], 10))),
-    ]
-
-
-def _digit(number: Column, place: int) -> Column:
-    return F.shiftrightunsigned(number, _BITS * place).bitwiseAND(F.lit(_DIGIT).cast("bigint"))
-
-
-def _with_path(entry: Column) -> Column:
-    path = F.lit(0).cast("bigint")
-    for level in range(_LEVELS):
-        path = path.bitwiseOR(F.shiftleft(_digit(entry["h"], level), _BITS * (_LEVELS - 1 - level)))
-    return F.struct(path.alias("path"), entry["id"].alias("id"))
-
-
-def _with_depth(entry: Column, index: Column) -> Column:
-    def shared(neighbour: Column) -> Column:
-        difference = entry["path"].bitwiseXOR(F.get("_paths", neighbour)["path"])
-        digits = F.lit(0)
-        for level in range(1, _LEVELS):
-            digits += (difference < (1 << _BITS * (_LEVELS - level))).cast("int")
-        return F.coalesce(digits, F.lit(0))
-
-    return F.struct(
-        entry["path"].alias("path"),
-        F.greatest(shared(index - 1), shared(index + 1)).alias("depth"),
-        entry["id"].alias("id"),
+def _hashed(brokers: str) -> str:
+    """:func:`improved_hash` of each id, line by line."""
+    lines = (
+        f"(e.h + ~shiftleft(e.h, 9)) & {_MASK}L",
+        "e.h ^ shiftrightunsigned(e.h, 14)",
+        f"(e.h + shiftleft(e.h, 4)) & {_MASK}L",
+        "e.h ^ shiftrightunsigned(e.h, 10)",
     )
+    hashed = f"transform({brokers}, id -> named_struct('id', id, 'h', CAST(id AS BIGINT)))"
+    for line in lines:
+        hashed = f"transform({hashed}, e -> named_struct('id', e.id, 'h', {line}))"
+    return hashed
 
 
-def _with_key(entry: Column) -> Column:
-    digits = F.array(*(_digit(entry["path"], _LEVELS - 1 - level) for level in range(_LEVELS)))
-    key = F.transform(
-        F.slice(digits, F.lit(1), entry["depth"] + 1),
-        lambda digit, level: F.when(level < entry["depth"], digit + _DIGIT + 1).otherwise(digit),
+def _digit(number: str, place: int) -> str:
+    return f"shiftrightunsigned({number}, {_BITS * place}) & {_DIGIT}L"
+
+
+def _path(entry: str) -> str:
+    digits = (
+        f"shiftleft({_digit(f'{entry}.h', level)}, {_BITS * (_LEVELS - 1 - level)})"
+        for level in range(_LEVELS)
     )
-    return F.struct(key.alias("key"), entry["id"].alias("id"))
+    return f"named_struct('path', {' | '.join(digits)}, 'id', {entry}.id)"
+
+
+def _depth(entry: str, index: str) -> str:
+    def shared(neighbour: str) -> str:
+        difference = f"({entry}.path ^ get(_paths, {neighbour}).path)"
+        levels = (
+            f"CAST({difference} < {1 << _BITS * (_LEVELS - level)}L AS INT)"
+            for level in range(1, _LEVELS)
+        )
+        return f"coalesce({' + '.join(levels)}, 0)"
+
+    depth = f"greatest({shared(f'{index} - 1')}, {shared(f'{index} + 1')})"
+    return f"named_struct('path', {entry}.path, 'depth', {depth}, 'id', {entry}.id)"
+
+
+def _key(entry: str) -> str:
+    digits = (_digit(f"{entry}.path", _LEVELS - 1 - level) for level in range(_LEVELS))
+    marked = f"IF(level < {entry}.depth, digit + {_DIGIT + 1}, digit)"
+    return (
+        f"named_struct('key', transform(slice(array({', '.join(digits)}), 1, {entry}.depth + 1), "
+        f"(digit, level) -> {marked}), 'id', {entry}.id)"
+    )

@@ -2,7 +2,7 @@
 
 Everything that crosses partitions is settled here, before any partition is decided: who is live,
 which ids are not online, the order of broker groups, which machine calls have any input (and so
-the step numbers), the unclean default and the request formats. The row is broadcast to all
+the step numbers), the unclean default and the request versions. The row is broadcast to all
 partitions; its size follows the number of brokers, never the number of partitions.
 
 Membership is tested against the few ids that are *not* live rather than the many that are. The ids
@@ -13,74 +13,74 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from understudy.controller import releases
 from understudy.controller.group_order import with_group_order
+from understudy.controller.native_sql import NO_IDS, struct
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY, TOPIC_KEY
 
 UNCLEAN_KEY: Final = "unclean.leader.election.enable"
-
-_FAILOVER_EVENT: Final = "controller INT, dead ARRAY<INT>, forget BOOLEAN"
-
-
-def no_ids() -> Column:
-    return F.array().cast("array<int>")
+_IS_TRUE: Final = "lower(trim(value)) = 'true'"
 
 
 def topic_exceptions(topics: DataFrame, configs: DataFrame) -> DataFrame:
     """The few topics that are queued for deletion or override the unclean setting."""
-    queued = topics.where("queued_for_deletion").select(
-        *TOPIC_KEY, F.lit(True).alias("queued"), F.lit(None).cast("boolean").alias("unclean_topic")
+    queued = topics.where("queued_for_deletion").selectExpr(
+        *TOPIC_KEY, "true AS queued", "CAST(NULL AS BOOLEAN) AS unclean_topic"
     )
-    overrides = configs.where((F.col("scope") == "topic") & (F.col("key") == UNCLEAN_KEY)).select(
-        *SNAPSHOT_KEY,
-        F.col("name").alias("topic"),
-        F.lit(None).cast("boolean").alias("queued"),
-        _is_true("value").alias("unclean_topic"),
+    overrides = configs.where(f"scope = 'topic' AND key = '{UNCLEAN_KEY}'").selectExpr(
+        *SNAPSHOT_KEY, "name AS topic", "CAST(NULL AS BOOLEAN)", f"{_IS_TRUE} AS unclean_topic"
     )
     return (
         queued.unionAll(overrides)
         .groupBy(*TOPIC_KEY)
-        .agg(F.max("queued").alias("queued"), F.max("unclean_topic").alias("unclean_topic"))
+        .agg(F.expr("max(queued) AS queued"), F.expr("max(unclean_topic) AS unclean_topic"))
     )
 
 
 def mentions(partitions: DataFrame, exceptions: DataFrame) -> DataFrame:
     """Per snapshot, every broker id its partitions name, and in which roles.
 
-    One pass over the partitions; what comes out is as small as the list of brokers. ``dir`` roles
-    count replicas whose log directory is offline, which a controller may or may not know about.
+    One pass over the partitions; what comes out is as small as the list of brokers. ``*_dir`` roles
+    are those of replicas whose log directory is offline, which a controller may not know about. The
+    leader of a partition without a record is null.
     """
-    replicas = F.size("replicas")
-    strangers = F.filter(F.coalesce("isr", no_ids()), lambda r: ~F.array_contains("replicas", r))
-    tried = F.coalesce("queued", F.lit(False)) == F.lit(False)
-    named = partitions.join(exceptions, on=list(TOPIC_KEY), how="left").select(
-        *SNAPSHOT_KEY,
-        replicas.alias("assigned"),
-        tried.alias("tried"),
-        (F.size("adding") + F.size("removing") > 0).alias("reassigning"),
-        "offline_dirs",
-        F.posexplode(F.concat("replicas", F.array("leader"), strangers)).alias("position", "id"),
+    strangers = f"filter(coalesce(isr, {NO_IDS}), r -> NOT array_contains(replicas, r))"
+    named = (
+        partitions.join(exceptions, on=list(TOPIC_KEY), how="left")
+        .selectExpr(
+            *SNAPSHOT_KEY,
+            "size(replicas) AS assigned",
+            "queued IS NULL AS tried",
+            "size(adding) + size(removing) > 0 AS reassigning",
+            "offline_dirs",
+            f"posexplode(concat(replicas, array(leader), {strangers})) AS (position, id)",
+        )
+        .selectExpr(
+            *SNAPSHOT_KEY,
+            "id",
+            "position < assigned AS assigned",
+            "position = assigned AND tried AS leads",
+            "coalesce(array_contains(offline_dirs, id), false) AS dir",
+            "position = 0 AND reassigning AS reassigning",
+            "position = 0 AND NOT tried AS queued",
+        )
     )
-    first = F.col("position") == 0
-    assigned = F.col("position") < F.col("assigned")
-    leads = (F.col("position") == F.col("assigned")) & F.col("tried")
-    bad_dir = F.coalesce(F.array_contains("offline_dirs", F.col("id")), F.lit(False))
     by_id = named.groupBy(*SNAPSHOT_KEY, "id").agg(
-        F.max(assigned & ~bad_dir).alias("assigned"),
-        F.max(assigned & bad_dir).alias("assigned_dir"),
-        F.max(leads & ~bad_dir).alias("leads"),
-        F.max(leads & bad_dir).alias("leads_dir"),
-        F.sum(F.when(first & F.col("reassigning"), 1)).alias("reassigning"),
-        F.sum(F.when(first & ~F.col("tried"), 1)).alias("queued"),
+        F.expr("max(assigned AND NOT dir) AS assigned"),
+        F.expr("max(assigned AND dir) AS assigned_dir"),
+        F.expr("max(leads AND NOT dir) AS leads"),
+        F.expr("max(leads AND dir) AS leads_dir"),
+        F.expr("count_if(reassigning) AS reassigning"),
+        F.expr("count_if(queued) AS queued"),
     )
-    roles = F.struct("id", "assigned", "assigned_dir", "leads", "leads_dir")
+    roles = "struct(id, assigned, assigned_dir, leads, leads_dir)"
     return by_id.groupBy(*SNAPSHOT_KEY).agg(
-        F.array_sort(F.collect_list(roles)).alias("mentioned"),
-        F.coalesce(F.sum("reassigning"), F.lit(0)).alias("reassigning"),
-        F.coalesce(F.sum("queued"), F.lit(0)).alias("queued"),
+        F.expr(f"array_sort(collect_list({roles})) AS mentioned"),
+        F.expr("sum(reassigning) AS reassigning"),
+        F.expr("sum(queued) AS queued"),
     )
 
 
@@ -94,201 +94,148 @@ def failover_facts(
     """One row per scenario that is a single failover.
 
     ``not_live`` and ``unreachable`` (not even shutting down) list ids that partitions mention;
-    ``offline_order`` the broker groups of the offline call in Kafka's order; a step is null when
-    its call has no input.
+    ``offline_order`` the broker groups of the offline call in Kafka's order; ``brokers`` who is
+    registered. ``f`` holds the plain values; a step in it is null when its call has no input.
     """
-    known = (
-        scenarios.select(
-            *SCENARIO_KEY, F.from_json(F.get("events", F.lit(0)), _FAILOVER_EVENT).alias("event")
+    return (
+        scenarios.selectExpr(
+            *SCENARIO_KEY,
+            "from_json(get(events, 0), 'controller INT, dead ARRAY<INT>, forget BOOLEAN') AS event",
         )
         .join(snapshots, on=list(SNAPSHOT_KEY), how="inner")
         .join(_registered(brokers), on=list(SNAPSHOT_KEY), how="left")
         .join(mentioned, on=list(SNAPSHOT_KEY), how="left")
         .join(_unclean_levels(configs), on=list(SNAPSHOT_KEY), how="left")
-    )
-    return (
-        known.transform(_with_controller)
+        .transform(_with_event)
         .transform(_with_broker_sets)
         .transform(_with_calls)
         .transform(with_group_order, "offline_order")
-        .transform(_with_steps)
-        .select(
+        .selectExpr(
             *SCENARIO_KEY,
             "release",
-            "controller_id",
-            "epoch",
-            "forget",
             "reassigning",
-            "queued",
-            *_protocol_columns(),
+            "queued AS queued_partitions",
+            "forget",
             "brokers",
-            (F.size("brokers") > 0).alias("has_receivers"),
             "not_live",
             "unreachable",
             "offline_order",
-            "step_online",
-            "step_offline",
-            "step_partitions",
-            *_unclean_columns(),
+            f"{_plain_values()} AS f",
         )
     )
 
 
 def _registered(brokers: DataFrame) -> DataFrame:
     """Per snapshot, the brokers that have a session, shutting down or not."""
-    broker = F.struct(
-        F.col("broker_id").alias("id"),
-        F.col("broker_epoch").alias("epoch"),
-        F.coalesce("shutting_down", F.lit(False)).alias("shutting_down"),
-        "endpoints",
-        "rack",
+    broker = struct(
+        id="broker_id",
+        epoch="broker_epoch",
+        shutting_down="coalesce(shutting_down, false)",
+        endpoints="endpoints",
+        rack="rack",
     )
     return (
         brokers.where("alive")
         .groupBy(*SNAPSHOT_KEY)
-        .agg(F.array_sort(F.collect_list(broker)).alias("registered"))
+        .agg(F.expr(f"array_sort(collect_list({broker})) AS registered"))
     )
 
 
 def _unclean_levels(configs: DataFrame) -> DataFrame:
     """Per snapshot, the unclean setting of the cluster, the properties file and each broker."""
-    settings = configs.where((F.col("key") == UNCLEAN_KEY) & (F.col("scope") != "topic"))
-    value = _is_true("value")
-    by_broker = F.when(
-        F.col("scope") == "broker",
-        F.struct(F.col("name").cast("int").alias("id"), value.alias("on")),
-    )
-    return settings.groupBy(*SNAPSHOT_KEY).agg(
-        F.max(F.when(F.col("scope") == "cluster", value)).alias("unclean_cluster"),
-        F.max(F.when(F.col("scope") == "static", value)).alias("unclean_static"),
-        F.collect_list(by_broker).alias("unclean_brokers"),
-    )
-
-
-def _is_true(value: str) -> Column:
-    return F.lower(F.trim(value)) == "true"
-
-
-def _with_controller(known: DataFrame) -> DataFrame:
-    dead = F.coalesce("event.dead", no_ids())
-    brokers = F.filter(
-        F.coalesce("registered", F.array().cast(known.schema["registered"].dataType)),
-        lambda b: ~F.array_contains("dead", b["id"]),
-    )
-    same_again = F.when(~F.array_contains("dead", F.col("controller_id")), F.col("controller_id"))
-    smallest = F.get("brokers", F.lit(0))["id"]
+    by_broker = "struct(CAST(name AS INT) AS id, is_on)"
     return (
-        known.withColumns(
-            {
-                "dead": dead,
-                "forget": F.coalesce("event.forget", F.lit(False)),
-                "epoch": F.col("controller_epoch") + 1,
-                # Brokers cannot speak a protocol newer than the release they run.
-                "protocol": F.least(
-                    releases.level_column(F.col("metadata_version")),
-                    releases.level_column(F.col("release")),
-                ),
-            }
+        configs.where(f"key = '{UNCLEAN_KEY}' AND scope != 'topic'")
+        .selectExpr(*SNAPSHOT_KEY, "scope", "name", f"{_IS_TRUE} AS is_on")
+        .groupBy(*SNAPSHOT_KEY)
+        .agg(
+            F.expr("max(IF(scope = 'cluster', is_on, NULL)) AS unclean_cluster"),
+            F.expr("max(IF(scope = 'static', is_on, NULL)) AS unclean_static"),
+            F.expr(f"collect_list(IF(scope = 'broker', {by_broker}, NULL)) AS unclean_brokers"),
         )
-        .withColumn("brokers", brokers)
-        .withColumn("controller_id", F.coalesce("event.controller", same_again, smallest))
+    )
+
+
+def _with_event(known: DataFrame) -> DataFrame:
+    """What the event changes: who is gone, who takes over, what is forgotten."""
+    protocols = f"{releases.level_sql('metadata_version')}, {releases.level_sql('release')}"
+    return known.selectExpr(
+        *SCENARIO_KEY,
+        "release",
+        "reassigning",
+        "queued",
+        "coalesce(event.forget, false) AS forget",
+        "event.controller AS named_controller",
+        "IF(coalesce(array_contains(event.dead, controller_id), false), NULL, controller_id)"
+        " AS same_controller",
+        "controller_epoch + 1 AS epoch",
+        # Brokers cannot speak a protocol newer than the release they run.
+        f"least({protocols}) AS protocol",
+        "filter(coalesce(registered, array()),"
+        " b -> NOT coalesce(array_contains(event.dead, b.id), false)) AS brokers",
+        "coalesce(mentioned, array()) AS mentioned",
+        "unclean_cluster",
+        "unclean_static",
+        "unclean_brokers",
     )
 
 
 def _with_broker_sets(known: DataFrame) -> DataFrame:
-    ids = F.transform("brokers", lambda b: b["id"])
-    staying = F.transform(
-        F.filter("brokers", lambda b: F.col("forget") | ~b["shutting_down"]), lambda b: b["id"]
-    )
-    mentioned = F.filter(
-        F.transform(F.coalesce("mentioned", F.array()), lambda m: m["id"]),
-        lambda i: i.isNotNull(),
-    )
-    return known.withColumns(
-        {
-            "unreachable": F.array_except(mentioned, ids),
-            "not_live": F.array_except(mentioned, staying),
-        }
+    ids = "filter(transform(mentioned, m -> m.id), i -> i IS NOT NULL)"
+    staying = "transform(filter(brokers, b -> forget OR NOT b.shutting_down), b -> b.id)"
+    return known.selectExpr(
+        "*",
+        f"array_except({ids}, transform(brokers, b -> b.id)) AS unreachable",
+        f"array_except({ids}, {staying}) AS not_live",
+        "coalesce(named_controller, same_controller, get(brokers, 0).id) AS controller_id",
     )
 
 
 def _with_calls(known: DataFrame) -> DataFrame:
     """Which of the three machine calls have input, and the brokers of the offline one."""
-
-    def any_mention(holds: Column) -> Column:
-        return F.coalesce(holds, F.lit(False))
-
-    knows_dirs = ~F.col("forget")
-
-    def live(mention: Column) -> Column:
-        return ~F.array_contains("not_live", mention["id"])
-
-    offline = F.filter(
-        "mentioned",
-        lambda m: (
-            (~live(m) & (m["assigned"] | m["assigned_dir"])) | (knows_dirs & m["assigned_dir"])
-        ),
+    live = "NOT array_contains(not_live, m.id)"
+    online = f"{live} AND (m.assigned OR (forget AND m.assigned_dir))"
+    offline = (
+        "(array_contains(not_live, m.id) AND (m.assigned OR m.assigned_dir))"
+        " OR (NOT forget AND m.assigned_dir)"
     )
-    return known.withColumns(
-        {
-            "any_online": any_mention(
-                F.exists(
-                    "mentioned",
-                    lambda m: live(m) & (m["assigned"] | (~knows_dirs & m["assigned_dir"])),
-                )
-            ),
-            "any_tried": any_mention(
-                F.exists(
-                    "mentioned",
-                    # A partition without a record has a null leader and is always tried.
-                    lambda m: (
-                        ((m["leads"] | m["leads_dir"]) & (m["id"].isNull() | ~live(m)))
-                        | (knows_dirs & m["leads_dir"])
-                    ),
-                )
-            ),
-            "offline_order": F.coalesce(F.transform(offline, lambda m: m["id"]), no_ids()),
-        }
+    # A partition without a record has a null leader and is always tried.
+    tried = (
+        "((m.leads OR m.leads_dir) AND (m.id IS NULL OR array_contains(not_live, m.id)))"
+        " OR (NOT forget AND m.leads_dir)"
+    )
+    return known.selectExpr(
+        "*",
+        f"coalesce(exists(mentioned, m -> {online}), false) AS any_online",
+        f"coalesce(exists(mentioned, m -> {tried}), false) AS any_tried",
+        f"transform(filter(mentioned, m -> {offline}), m -> m.id) AS offline_order",
     )
 
 
-def _with_steps(known: DataFrame) -> DataFrame:
-    """Step 1 is the empty UpdateMetadata; the calls follow in order, those with input count."""
-    any_offline = F.size("offline_order") > 0
-    online, offline = F.col("any_online").cast("int"), any_offline.cast("int")
-    return known.withColumns(
-        {
-            "step_online": F.when(F.col("any_online"), F.lit(2)),
-            "step_offline": F.when(any_offline, online + 2),
-            "step_partitions": F.when(F.col("any_tried"), online + offline + 2),
-        }
+def _plain_values() -> str:
+    """The values every partition needs, in one struct.
+
+    Step 1 is the empty UpdateMetadata; the calls follow in order, and those with input count.
+    """
+    online = "CAST(any_online AS INT)"
+    any_offline = "size(offline_order) > 0"
+    of_broker = "get(filter(unclean_brokers, b -> b.id = controller_id), 0).is_on"
+    lai, um, sr = (releases.request_version_sql(i, "protocol") for i in range(3))
+    return struct(
+        # Stands for the scenario's key where millions of rows are grouped by it.
+        number="row_number() OVER (ORDER BY cluster, snapshot_id, scenario)",
+        controller_id="controller_id",
+        epoch="epoch",
+        has_receivers="size(brokers) > 0",
+        has_recovery=f"protocol >= {releases.PROTOCOL_3_2}",
+        leader_and_isr_version=lai,
+        update_metadata_version=um,
+        stop_replica_version=sr,
+        step_online="IF(any_online, 2, NULL)",
+        step_offline=f"IF({any_offline}, {online} + 2, NULL)",
+        step_partitions=f"IF(any_tried, {online} + CAST({any_offline} AS INT) + 2, NULL)",
+        unclean=f"coalesce({of_broker}, unclean_cluster, unclean_static, false)",
+        unclean_level=f"CASE WHEN {of_broker} IS NOT NULL THEN 'broker'"
+        " WHEN unclean_cluster IS NOT NULL THEN 'cluster'"
+        " WHEN unclean_static IS NOT NULL THEN 'static' END",
     )
-
-
-def _protocol_columns() -> list[Column]:
-    protocol = F.col("protocol")
-    versions = releases.request_version_columns(protocol)
-    return [
-        (protocol >= releases.PROTOCOL_3_2).alias("has_recovery"),
-        versions.leader_and_isr.alias("leader_and_isr_version"),
-        versions.update_metadata.alias("update_metadata_version"),
-        versions.stop_replica.alias("stop_replica_version"),
-    ]
-
-
-def _unclean_columns() -> list[Column]:
-    """The setting for topics that do not override it, and the level that decided it."""
-    of_broker = F.get(
-        F.filter("unclean_brokers", lambda b: b["id"] == F.col("controller_id")), F.lit(0)
-    )["on"]
-    level = (
-        F.when(of_broker.isNotNull(), F.lit("broker"))
-        .when(F.col("unclean_cluster").isNotNull(), F.lit("cluster"))
-        .when(F.col("unclean_static").isNotNull(), F.lit("static"))
-    )
-    return [
-        F.coalesce(of_broker, "unclean_cluster", "unclean_static", F.lit(False)).alias(
-            "unclean_default"
-        ),
-        level.alias("unclean_level"),
-    ]

@@ -3,7 +3,7 @@
 Most partitions of a cluster are healthy: every replica online, a leader that is online, no offline
 directory, not queued for deletion. The failover re-sends their record and changes nothing. Only the
 others, the *touched* ones, go through ISR removal and election; they are decided once and kept,
-and every output table reads them from there (``native_tables``).
+and every output table reads them from there (``native_tables``, ``native_requests``).
 
 The steps follow Kafka's onControllerFailover: the empty UpdateMetadata, the replica machine's
 online call, its offline call, the partition machine's call.
@@ -11,23 +11,31 @@ online call, its offline call, the partition machine's call.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
-from understudy.controller.elections_sql import elect_offline_leader
-from understudy.controller.native_facts import no_ids
+from understudy.controller.native_sql import NO_IDS, struct, text
 from understudy.controller.states import NEW_PARTITION, OFFLINE_PARTITION, ONLINE_PARTITION
-from understudy.controller.words import (
-    BROKER_DOWN,
-    LOG_DIR_OFFLINE,
-    NO_LEADER,
-    RECOVERED,
-    RECOVERING,
-    SHUTTING_DOWN,
+from understudy.controller.words import NO_LEADER, RECOVERED, RECOVERING
+from understudy.names import PARTITION_KEY, SNAPSHOT_KEY, TOPIC_KEY
+from understudy.schemas import PARTITIONS
+
+# Cheap to test, since it runs over every partition: a few comparisons with short lists.
+_HEALTHY: Final = """
+    has_state AND NOT queued AND size(offline_dirs) = 0
+    AND NOT array_contains(not_live, leader)
+    AND NOT exists(replicas, r -> array_contains(not_live, r))
+"""
+
+RECORD: Final = (
+    "leader",
+    "leader_epoch",
+    "isr",
+    "partition_epoch",
+    "controller_epoch",
+    "recovery",
 )
-from understudy.names import SNAPSHOT_KEY, TOPIC_KEY
 
 
 class Failover(NamedTuple):
@@ -38,210 +46,176 @@ class Failover(NamedTuple):
 
 
 def decide(partitions: DataFrame, facts: DataFrame, exceptions: DataFrame) -> Failover:
-    """Split the partitions of every scenario and decide the touched ones."""
+    """Split the partitions of every scenario and decide the touched ones.
+
+    *facts* is small enough to broadcast.
+    """
     known = (
         partitions.join(exceptions, on=list(TOPIC_KEY), how="left")
-        .join(
-            F.broadcast(facts.drop("release", "queued", "reassigning")),
-            on=list(SNAPSHOT_KEY),
-            how="inner",
-        )
-        .withColumns(
-            {
-                "queued": F.coalesce("queued", F.lit(False)),
-                "offline_dirs": F.when(F.col("forget"), no_ids()).otherwise(F.col("offline_dirs")),
-            }
+        .join(facts.hint("broadcast"), on=list(SNAPSHOT_KEY), how="inner")
+        .selectExpr(
+            *SNAPSHOT_KEY,
+            "scenario",
+            *(name for name in PARTITIONS.names if name not in {*SNAPSHOT_KEY, "offline_dirs"}),
+            f"IF(forget, {NO_IDS}, offline_dirs) AS offline_dirs",
+            "queued IS NOT NULL AND queued AS queued",
+            "unclean_topic",
+            "not_live",
+            "unreachable",
+            "offline_order",
+            "f",
         )
     )
     touched = (
-        known.where(~_is_healthy())
+        known.where(f"NOT ({_HEALTHY})")
         .transform(_with_liveness)
+        .transform(_with_removed)
         .transform(_with_removals)
         .transform(_with_record_after_removals)
+        .transform(_with_first_state)
         .transform(_with_election)
-        .transform(_with_final_record)
-        .drop("not_live", "offline_order", "brokers")
+        .transform(_with_new_record)
     )
-    return Failover(healthy=known.where(_is_healthy()), touched=touched)
+    return Failover(healthy=known.where(_HEALTHY), touched=touched)
 
 
-def _is_healthy() -> Column:
-    """Cheap to test, since it runs over every partition: a few comparisons with short lists."""
-    return (
-        F.col("has_state")
-        & ~F.col("queued")
-        & (F.size("offline_dirs") == 0)
-        & ~F.array_contains("not_live", F.col("leader"))
-        & ~F.exists("replicas", lambda r: F.array_contains("not_live", r))
-    )
+def _is_online(broker: str) -> str:
+    return f"NOT array_contains(not_live, {broker}) AND NOT array_contains(offline_dirs, {broker})"
 
 
-def _is_online(broker: Column) -> Column:
-    return ~F.array_contains("not_live", broker) & ~F.array_contains("offline_dirs", broker)
+_CARRIED: Final = (
+    *PARTITION_KEY,
+    "replicas",
+    "adding",
+    "removing",
+    "offline_dirs",
+    "queued",
+    "unclean_topic",
+    "f",
+)
 
 
 def _with_liveness(known: DataFrame) -> DataFrame:
-    def why(r: Column) -> Column:
-        return (
-            F.when(F.array_contains("unreachable", r), F.lit(BROKER_DOWN))
-            .when(F.array_contains("not_live", r), F.lit(SHUTTING_DOWN))
-            .when(F.array_contains("offline_dirs", r), F.lit(LOG_DIR_OFFLINE))
-        )
+    """Who is online; ``old`` is the snapshot's record, null if there never was a leader.
 
-    return known.withColumns(
-        {
-            "why_not_online": F.transform("replicas", why),
-            "online": F.filter("replicas", _is_online),
-            "offline_replicas": F.filter("replicas", lambda r: ~_is_online(r)),
-            "reachable": F.filter("replicas", lambda r: ~F.array_contains("unreachable", r)),
-            # Kafka refuses to touch a record that a later controller has written.
-            "superseded": F.coalesce(F.col("controller_epoch") > F.col("epoch"), F.lit(False)),
-        }
-    ).withColumn("removed", F.array_intersect("offline_order", "offline_replicas"))
-
-
-def _no_removals() -> Column:
-    return F.array().cast(
-        "array<struct<replica:int,position:int,stop_epoch:int,wrote:boolean,"
-        "leader:int,leader_epoch:int,isr:array<int>,partition_epoch:int>>"
+    Kafka refuses to touch a *superseded* record, one that a later controller has written.
+    """
+    record = struct(**{name: name for name in RECORD})
+    return known.selectExpr(
+        *_CARRIED,
+        "not_live",
+        "offline_order",
+        f"IF(has_state, {record}, NULL) AS old",
+        "has_state AND controller_epoch > f.epoch AS superseded",
+        f"filter(replicas, r -> {_is_online('r')}) AS online",
+        "filter(replicas, r -> NOT array_contains(unreachable, r)) AS reachable",
     )
 
 
+def _with_removed(known: DataFrame) -> DataFrame:
+    """The replicas of the offline call, in the order of their broker groups."""
+    offline = "filter(replicas, r -> NOT array_contains(online, r))"
+    return known.selectExpr("*", f"array_intersect(offline_order, {offline}) AS removed")
+
+
 def _with_removals(known: DataFrame) -> DataFrame:
-    """Fold the offline replicas, in group order, into one record after the other.
+    """Fold the removed replicas into one record after the other (removeReplicasFromIsr).
 
     Each entry is a removal and the record it left behind. The last ISR member is retained, but the
     epochs rise all the same; a replica outside the ISR changes nothing and is not written.
     """
-    start = F.struct(
-        F.col("leader").alias("leader"),
-        F.col("leader_epoch").alias("leader_epoch"),
-        F.col("isr").alias("isr"),
-        F.col("partition_epoch").alias("partition_epoch"),
-        _no_removals().alias("done"),
-    )
-    folded = F.aggregate("removed", start, _remove_from_isr)["done"]
-    applies = F.col("has_state") & ~F.col("superseded")
-    return known.withColumn("removals", F.when(applies, folded).otherwise(_no_removals()))
-
-
-def _remove_from_isr(record: Column, replica: Column) -> Column:
-    in_isr = F.array_contains(record["isr"], replica)
-    bump = in_isr.cast("int")
-    leader = F.when(in_isr & (record["leader"] == replica), F.lit(NO_LEADER)).otherwise(
-        record["leader"]
-    )
-    isr = F.when(F.size(record["isr"]) == 1, record["isr"]).otherwise(
-        F.filter(record["isr"], lambda r: r != replica)
-    )
+    in_isr = "array_contains(record.isr, replica)"
+    bump = f"CAST({in_isr} AS INT)"
     after = {
-        "leader": leader,
-        "leader_epoch": record["leader_epoch"] + bump,
-        "isr": isr,
-        "partition_epoch": record["partition_epoch"] + bump,
+        "leader": f"IF({in_isr} AND record.leader = replica, {NO_LEADER}, record.leader)",
+        "leader_epoch": f"record.leader_epoch + {bump}",
+        "isr": "IF(size(record.isr) = 1, record.isr, filter(record.isr, r -> r != replica))",
+        "partition_epoch": f"record.partition_epoch + {bump}",
     }
-    removal = F.struct(
-        replica.alias("replica"),
-        F.array_position("offline_order", replica).cast("int").alias("position"),
-        record["leader_epoch"].alias("stop_epoch"),
-        in_isr.alias("wrote"),
-        *(column.alias(name) for name, column in after.items()),
+    removal = struct(
+        replica="replica",
+        position="CAST(array_position(offline_order, replica) AS INT)",
+        stop_epoch="record.leader_epoch",
+        wrote=in_isr,
+        **after,
     )
-    return F.struct(
-        *(column.alias(name) for name, column in after.items()),
-        F.concat(record["done"], F.array(removal)).alias("done"),
+    none = (
+        "CAST(array() AS ARRAY<STRUCT<replica: INT, position: INT, stop_epoch: INT, wrote: BOOLEAN,"
+        " leader: INT, leader_epoch: INT, isr: ARRAY<INT>, partition_epoch: INT>>)"
     )
+    start = struct(**{name: f"old.{name}" for name in after}, done=none)
+    step = struct(**after, done=f"concat(record.done, array({removal}))")
+    fold = f"aggregate(removed, {start}, (record, replica) -> {step}, record -> record.done)"
+    return known.selectExpr(
+        "*", f"IF(old IS NULL OR superseded OR size(removed) = 0, {none}, {fold}) AS removals"
+    ).drop("offline_order")
 
 
 def _with_record_after_removals(known: DataFrame) -> DataFrame:
-    last = F.get("removals", F.size("removals") - 1)
+    """``shrunk``: the record the partition machine finds."""
+    last = "get(removals, size(removals) - 1)"
+    shrunk = struct(
+        leader=f"{last}.leader",
+        leader_epoch=f"{last}.leader_epoch",
+        isr=f"{last}.isr",
+        partition_epoch=f"{last}.partition_epoch",
+        controller_epoch="f.epoch",
+        recovery="old.recovery",
+    )
+    return known.selectExpr("*", f"IF(size(removals) = 0, old, {shrunk}) AS shrunk")
+
+
+def _with_first_state(known: DataFrame) -> DataFrame:
+    """The partition machine's first states, and whether it will try for a leader."""
+    state = f"""CASE
+        WHEN old IS NULL THEN {text(NEW_PARTITION)}
+        WHEN shrunk.leader != {NO_LEADER} AND {_is_online("shrunk.leader")}
+          THEN {text(ONLINE_PARTITION)}
+        ELSE {text(OFFLINE_PARTITION)} END"""
+    isr = f"coalesce(shrunk.isr, {NO_IDS})"
     return (
-        known.withColumn("last_removal", last)
-        .withColumns(
-            {
-                f"shrunk_{name}": F.when(
-                    F.col("last_removal").isNotNull(), F.col(f"last_removal.{name}")
-                ).otherwise(F.col(name))
-                for name in ("leader", "leader_epoch", "isr", "partition_epoch")
-            }
+        known.selectExpr(
+            "*",
+            f"{state} AS state_at_start",
+            f"filter(array_union(replicas, {isr}), r -> {_is_online('r')}) AS online_known",
+            f"{isr} AS shrunk_isr",
+            "coalesce(unclean_topic, f.unclean) AS unclean_allowed",
         )
-        .withColumn(
-            "shrunk_controller_epoch",
-            F.when(F.col("last_removal").isNotNull(), F.col("epoch")).otherwise(
-                F.col("controller_epoch")
-            ),
-        )
+        .drop("not_live")
+        .selectExpr("*", f"NOT queued AND state_at_start != {text(ONLINE_PARTITION)} AS tried")
     )
 
 
 def _with_election(known: DataFrame) -> DataFrame:
-    """The partition machine's start-up: first states, then a leader for all that lack one."""
-    leaderless = (F.col("shrunk_leader") == NO_LEADER) | ~_is_online(F.col("shrunk_leader"))
-    state = (
-        F.when(~F.col("has_state"), F.lit(NEW_PARTITION))
-        .when(leaderless, F.lit(OFFLINE_PARTITION))
-        .otherwise(F.lit(ONLINE_PARTITION))
-    )
-    tried = ~F.col("queued") & (F.col("state_at_start") != ONLINE_PARTITION)
-    elects = F.col("tried") & F.col("has_state") & ~F.col("superseded")
-    return (
-        known.withColumn("state_at_start", state)
-        .withColumns(
-            {
-                "tried": tried,
-                "online_known": F.filter(
-                    F.array_union("replicas", F.coalesce("shrunk_isr", no_ids())), _is_online
-                ),
-                "unclean_allowed": F.coalesce("unclean_topic", "unclean_default"),
-            }
-        )
-        .withColumns(
-            {
-                "elected": F.when(
-                    elects,
-                    elect_offline_leader(
-                        F.col("replicas"),
-                        F.col("shrunk_isr"),
-                        F.col("online_known"),
-                        F.col("unclean_allowed"),
-                    ),
-                ),
-                "initialized": F.col("tried") & ~F.col("has_state") & (F.size("online") > 0),
-            }
-        )
+    elected = "elect_offline_leader(replicas, shrunk_isr, online_known, unclean_allowed)"
+    return known.selectExpr(
+        "*",
+        f"IF(tried AND old IS NOT NULL AND NOT superseded, {elected}, NULL) AS elected",
+        "tried AND old IS NULL AND size(online) > 0 AS initialized",
     )
 
 
-def _with_final_record(known: DataFrame) -> DataFrame:
-    """The cached record at the end, under ``new_*``; null where the partition never had one."""
-
-    def choose(initial: Column, elected: Column, otherwise: str) -> Column:
-        return (
-            F.when(F.col("initialized"), initial)
-            .when(F.col("elected").isNotNull(), elected)
-            .otherwise(F.col(otherwise))
-        )
-
-    recovery_if_elected = F.when(
-        ~F.col("elected.clean") & F.col("has_recovery"), F.lit(RECOVERING)
-    ).otherwise(F.col("recovery"))
-    led = F.col("initialized") | F.col("elected").isNotNull()
-    zero = F.lit(0)
-    return known.withColumns(
-        {
-            "new_leader": choose(F.get("online", zero), F.col("elected.leader"), "shrunk_leader"),
-            "new_leader_epoch": choose(
-                zero, F.col("shrunk_leader_epoch") + 1, "shrunk_leader_epoch"
-            ),
-            "new_isr": choose(F.col("online"), F.col("elected.isr"), "shrunk_isr"),
-            "new_partition_epoch": choose(
-                zero, F.col("shrunk_partition_epoch") + 1, "shrunk_partition_epoch"
-            ),
-            "new_controller_epoch": choose(
-                F.col("epoch"), F.col("epoch"), "shrunk_controller_epoch"
-            ),
-            "new_recovery": choose(F.lit(RECOVERED), recovery_if_elected, "recovery"),
-            "led": led,
-            "state_after": F.when(led, F.lit(ONLINE_PARTITION)).otherwise(F.col("state_at_start")),
-        }
+def _with_new_record(known: DataFrame) -> DataFrame:
+    """``new``: the cached record at the end; null where the partition never had a leader."""
+    first = struct(
+        leader="get(online, 0)",
+        leader_epoch="0",
+        isr="online",
+        partition_epoch="0",
+        controller_epoch="f.epoch",
+        recovery=str(RECOVERED),
+    )
+    after_election = struct(
+        leader="elected.leader",
+        leader_epoch="shrunk.leader_epoch + 1",
+        isr="elected.isr",
+        partition_epoch="shrunk.partition_epoch + 1",
+        controller_epoch="f.epoch",
+        recovery=f"IF(NOT elected.clean AND f.has_recovery, {RECOVERING}, shrunk.recovery)",
+    )
+    return known.selectExpr(
+        "*",
+        f"CASE WHEN initialized THEN {first}"
+        f" WHEN elected IS NOT NULL THEN {after_election} ELSE shrunk END AS new",
+        "initialized OR elected IS NOT NULL AS led",
     )

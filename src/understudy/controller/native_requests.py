@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from understudy.controller import request_sizes
-from understudy.controller.native_facts import no_ids
-from understudy.controller.native_failover import Failover
-from understudy.controller.native_shape import shape
+from understudy.controller.native_failover import RECORD, Failover
+from understudy.controller.native_sql import NO_IDS, null, select, struct, text
 from understudy.controller.words import (
     EPOCH_DURING_DELETE,
     LEADER_AND_ISR,
@@ -24,434 +23,359 @@ from understudy.controller.words import (
     UPDATE_METADATA,
 )
 from understudy.names import PARTITION_KEY, SCENARIO_KEY
-from understudy.schemas import (
-    REQUEST_PARTITIONS,
-    REQUESTS,
-)
+from understudy.schemas import REQUEST_PARTITIONS, REQUESTS
 
 _FIRST_STEP: Final = 1
-_BODY: Final = (
-    "struct<step:int,request:string,recipients:array<int>,leader:int,leader_epoch:int,isr:array<int>,"
-    "partition_epoch:int,controller_epoch:int,is_new:boolean,recovery:int>"
-)
+_BODY_FIELDS: Final = {
+    "step": "INT",
+    "request": "STRING",
+    "recipients": "ARRAY<INT>",
+    "leader": "INT",
+    "leader_epoch": "INT",
+    "isr": "ARRAY<INT>",
+    "partition_epoch": "INT",
+    "controller_epoch": "INT",
+    "is_new": "BOOLEAN",
+    "recovery": "INT",
+}
+_BODY: Final = f"STRUCT<{', '.join(f'{name}: {kind}' for name, kind in _BODY_FIELDS.items())}>"
 
 
-def _body(
-    step: str,
-    request: str,
-    recipients: Column,
-    record: dict[str, Column],
-    *,
-    is_new: Column | None = None,
-) -> Column:
-    """One request body of a partition; ``_bodies`` adds what all bodies of a partition share."""
-    columns = {
-        "step": F.col(step),
-        "request": F.lit(request),
-        "recipients": recipients,
-        **record,
-        "is_new": F.lit(None) if is_new is None else is_new,
-    }
-    order = ("step", "request", "recipients", "leader", "leader_epoch", "isr", "partition_epoch",
-             "controller_epoch", "is_new", "recovery")  # fmt: skip
-    return F.struct(*(columns.get(name, F.lit(None)).alias(name) for name in order)).cast(_BODY)
-
-
-def _record(prefix: str) -> dict[str, Column]:
-    names = ("leader", "leader_epoch", "isr", "partition_epoch", "controller_epoch")
-    recovery = "new_recovery" if prefix == "new_" else "recovery"
-    return {
-        **{name: F.col(f"{prefix}{name}") for name in names},
-        "recovery": F.when(F.col("has_recovery"), F.col(recovery)),
-    }
-
-
-def _metadata_record(record: dict[str, Column]) -> dict[str, Column]:
-    """What UpdateMetadata shows: the cached record, veiled while the topic is being deleted."""
-    veil = {
-        "leader": LEADER_DURING_DELETE,
-        "leader_epoch": 0,
-        "partition_epoch": 0,
-    }
-    return {
-        name: F.when(F.col("queued"), F.lit(veil[name])).otherwise(column)
-        if name in veil
-        else column
-        for name, column in record.items()
-        if name != "recovery"
-    }
-
-
-def _bodies_of_touched() -> Column:
-    """Every body a touched partition contributes, as one array."""
-    everyone = F.lit(None).cast("array<int>")
-    first = _record("")
-    online_call = _when(
-        F.col("has_state") & (F.size("online") > 0),
-        _body("step_online", LEADER_AND_ISR, F.sort_array("online"), first, is_new=F.lit(False)),
-        _body("step_online", UPDATE_METADATA, everyone, _metadata_record(first)),
+def with_bodies(touched: DataFrame) -> DataFrame:
+    """Every body a touched partition contributes, as one array of structs."""
+    in_online_call = _bodies_if(
+        "old IS NOT NULL AND size(online) > 0",
+        _leader_and_isr("f.step_online", "sort_array(online)", _record("old"), is_new="false"),
+        _metadata("f.step_online", _veiled_while_deleting("old")),
     )
-    shrunk = _record("shrunk_")
-    offline_call = _when(
-        F.col("last_removal").isNotNull() & ~F.col("queued"),
-        _body("step_offline", LEADER_AND_ISR, _told_of_last_record(), shrunk, is_new=F.lit(False)),
-        _body(
-            "step_offline",
-            LEADER_AND_ISR,
-            _told_of_record_before(),
-            _record_before_last_removal(),
-            is_new=F.lit(False),
+    in_offline_call = _bodies_if(
+        "size(removals) > 0 AND NOT queued",
+        _leader_and_isr("f.step_offline", _TOLD_OF_LAST_RECORD, _record("shrunk"), is_new="false"),
+        _leader_and_isr(
+            "f.step_offline", _TOLD_OF_RECORD_BEFORE, _record_before_last(), is_new="false"
         ),
-        _body("step_offline", UPDATE_METADATA, everyone, shrunk | {"recovery": F.lit(None)}),
+        _metadata("f.step_offline", _record("shrunk")),
     )
-    new = _record("new_")
-    partition_call = _when(
-        F.col("led"),
-        _body(
-            "step_partitions",
-            LEADER_AND_ISR,
-            F.sort_array("online"),
-            new,
-            is_new=F.col("initialized"),
+    in_partition_call = _bodies_if(
+        "led",
+        _leader_and_isr(
+            "f.step_partitions", "sort_array(online)", _record("new"), is_new="initialized"
         ),
-        _body("step_partitions", UPDATE_METADATA, everyone, new | {"recovery": F.lit(None)}),
+        _metadata("f.step_partitions", _record("new")),
     )
-    return F.filter(
-        F.concat(online_call, offline_call, _stops(), partition_call),
-        lambda body: F.when(body["request"] == UPDATE_METADATA, F.col("has_receivers")).otherwise(
-            F.size(body["recipients"]) > 0
-        ),
+    bodies = f"concat({in_online_call}, {in_offline_call}, {_stops()}, {in_partition_call})"
+    reaches_somebody = (
+        f"IF(body.request = {text(UPDATE_METADATA)}, f.has_receivers, size(body.recipients) > 0)"
+    )
+    return touched.selectExpr("*", f"filter({bodies}, body -> {reaches_somebody}) AS bodies")
+
+
+def _body(**fields: str) -> str:
+    return struct(
+        **{
+            name: f"CAST({fields[name]} AS {kind})" if name in fields else null(kind)
+            for name, kind in _BODY_FIELDS.items()
+        }
     )
 
 
-def _when(condition: Column, *bodies: Column) -> Column:
-    return F.when(condition, F.array(*bodies)).otherwise(F.array().cast(f"array<{_BODY}>"))
+def _bodies_if(condition: str, *bodies: str) -> str:
+    return f"IF({condition}, array({', '.join(bodies)}), CAST(array() AS ARRAY<{_BODY}>))"
 
 
-def _last_removed() -> Column:
-    return F.col("last_removal.replica")
+def _record(name: str) -> dict[str, str]:
+    return {field: f"{name}.{field}" for field in RECORD}
 
 
-def _told_of_last_record() -> Column:
-    """All replicas but the last one removed, which was not told of its own removal.
-
-    Where that removal changed nothing, the record it was told earlier is the same one.
-    """
-    not_told = F.when(
-        F.col("last_removal.wrote") | (F.size("removals") == 1), F.array(_last_removed())
-    ).otherwise(no_ids())
-    return F.sort_array(F.array_except("reachable", not_told))
-
-
-def _told_of_record_before() -> Column:
-    """The last one removed, told of the record before its own removal, if it was told at all."""
-    told = F.col("last_removal.wrote") & (F.size("removals") > 1)
-    return F.when(told, F.filter("reachable", lambda r: r == _last_removed())).otherwise(no_ids())
-
-
-def _record_before_last_removal() -> dict[str, Column]:
-    before = F.get("removals", F.size("removals") - 2)
-    names = ("leader", "leader_epoch", "isr", "partition_epoch")
+def _veiled_while_deleting(name: str) -> dict[str, str]:
+    """What UpdateMetadata shows of a record: hardly anything while its topic is being deleted."""
+    veil = {"leader": LEADER_DURING_DELETE, "leader_epoch": 0, "partition_epoch": 0}
     return {
-        **{name: before[name] for name in names},
-        "controller_epoch": F.col("epoch"),
-        "recovery": F.when(F.col("has_recovery"), F.col("recovery")),
+        field: f"IF(queued, {veil[field]}, {value})" if field in veil else value
+        for field, value in _record(name).items()
     }
 
 
-def _stops() -> Column:
-    """StopReplica to every offline replica whose broker is still registered.
+def _leader_and_isr(step: str, recipients: str, record: dict[str, str], *, is_new: str) -> str:
+    recovery = f"IF(f.has_recovery, {record['recovery']}, NULL)"
+    return _body(
+        step=step,
+        request=text(LEADER_AND_ISR),
+        recipients=recipients,
+        is_new=is_new,
+        **{**record, "recovery": recovery},
+    )
+
+
+def _metadata(step: str, record: dict[str, str]) -> str:
+    shown = {field: value for field, value in record.items() if field != "recovery"}
+    return _body(step=step, request=text(UPDATE_METADATA), **shown)
+
+
+_LAST: Final = "get(removals, size(removals) - 1)"
+
+# All replicas but the last one removed, which is not told of its own removal. Where that removal
+# changed nothing, the record it was told before is the same one.
+_TOLD_OF_LAST_RECORD: Final = f"""sort_array(filter(reachable,
+    r -> r != {_LAST}.replica OR (size(removals) > 1 AND NOT {_LAST}.wrote)))"""
+
+# The last one removed, told of the record before its own removal, if it was told at all.
+_TOLD_OF_RECORD_BEFORE: Final = f"""filter(reachable,
+    r -> r = {_LAST}.replica AND size(removals) > 1 AND {_LAST}.wrote)"""
+
+
+def _record_before_last() -> dict[str, str]:
+    before = "get(removals, size(removals) - 2)"
+    return {
+        **{
+            field: f"{before}.{field}"
+            for field in ("leader", "leader_epoch", "isr", "partition_epoch")
+        },
+        "controller_epoch": "f.epoch",
+        "recovery": "old.recovery",
+    }
+
+
+def _stops() -> str:
+    """StopReplica to every removed replica whose broker is still registered.
 
     Carries the leader epoch as it was before that replica's own removal; receivers of the same
     epoch share one body.
     """
-
-    def stop(replica: Column, index: Column) -> Column:
-        epoch = (
-            F.when(F.col("queued"), F.lit(EPOCH_DURING_DELETE))
-            .when(~F.col("has_state"), F.lit(NO_EPOCH))
-            .otherwise(F.coalesce(F.get("removals", index)["stop_epoch"], F.col("leader_epoch")))
-        )
-        return F.struct(replica.alias("r"), epoch.alias("epoch"))
-
-    stops = F.filter(
-        F.transform("removed", stop),
-        lambda s: F.array_contains("reachable", s["r"]),
+    epoch = f"""CASE
+        WHEN queued THEN {EPOCH_DURING_DELETE}
+        WHEN old IS NULL THEN {NO_EPOCH}
+        ELSE coalesce(get(removals, i).stop_epoch, old.leader_epoch) END"""
+    stops = (
+        f"filter(transform(removed, (r, i) -> {struct(r='r', epoch=epoch)}),"
+        " stop -> array_contains(reachable, stop.r))"
     )
-    epochs = F.array_distinct(F.transform(stops, lambda s: s["epoch"]))
-    return F.transform(
-        epochs,
-        lambda epoch: _body(
-            "step_offline",
-            STOP_REPLICA,
-            F.sort_array(
-                F.transform(F.filter(stops, lambda s: s["epoch"] == epoch), lambda s: s["r"])
-            ),
-            {"leader_epoch": epoch},
-        ),
+    receivers = f"transform(filter({stops}, stop -> stop.epoch = e), stop -> stop.r)"
+    body = _body(
+        step="f.step_offline",
+        request=text(STOP_REPLICA),
+        recipients=f"sort_array({receivers})",
+        leader_epoch="e",
+    )
+    return (
+        f"IF(size(removed) = 0, CAST(array() AS ARRAY<{_BODY}>),"
+        f" transform(array_distinct(transform({stops}, stop -> stop.epoch)), e -> {body}))"
     )
 
 
 def request_partitions(failover: Failover) -> DataFrame:
-    kinds = F.explode(F.array(F.lit(LEADER_AND_ISR), F.lit(UPDATE_METADATA))).alias("request")
-    to_replicas = F.col("request") == LEADER_AND_ISR
-    healthy = failover.healthy.select("*", kinds)
-    record = {
-        name: F.col(name)
-        for name in (
-            "leader",
-            "leader_epoch",
-            "isr",
-            "partition_epoch",
-            "controller_epoch",
-            "replicas",
-        )
-    }
-    touched = failover.touched.select(
+    to_replicas = f"request = {text(LEADER_AND_ISR)}"
+    healthy = failover.healthy.selectExpr(
+        *PARTITION_KEY,
+        "f.step_online AS step",
+        "f.has_recovery",
+        "replicas",
+        "adding",
+        "removing",
+        *RECORD,
+        f"explode(array({text(LEADER_AND_ISR)}, {text(UPDATE_METADATA)})) AS request",
+    )
+    touched = failover.touched.selectExpr(
         *PARTITION_KEY,
         "replicas",
         "adding",
         "removing",
-        "offline_replicas",
-        F.explode("bodies").alias("body"),
+        "online",
+        "explode(bodies) AS body",
     )
-    request = F.col("body.request")
-    with_assignment = request == LEADER_AND_ISR
-    return shape(
+    with_assignment = f"body.request = {text(LEADER_AND_ISR)}"
+    stops = f"body.request = {text(STOP_REPLICA)}"
+    offline = "filter(replicas, r -> NOT array_contains(online, r))"
+    return select(
         healthy,
         REQUEST_PARTITIONS,
-        step=F.col("step_online"),
-        request=F.col("request"),
-        recipients=F.when(to_replicas, F.sort_array("replicas")),
-        adding=F.when(to_replicas, F.col("adding")),
-        removing=F.when(to_replicas, F.col("removing")),
-        offline_replicas=F.when(~to_replicas, no_ids()),
-        is_new=F.when(to_replicas, F.lit(False)),
-        recovery=F.when(to_replicas & F.col("has_recovery"), F.col("recovery")),
-        **record,
+        step="step",
+        request="request",
+        recipients=f"IF({to_replicas}, sort_array(replicas), NULL)",
+        adding=f"IF({to_replicas}, adding, NULL)",
+        removing=f"IF({to_replicas}, removing, NULL)",
+        offline_replicas=f"IF({to_replicas}, NULL, {NO_IDS})",
+        is_new=f"IF({to_replicas}, false, NULL)",
+        replicas="replicas",
+        **{
+            **{name: name for name in RECORD},
+            "recovery": f"IF({to_replicas} AND has_recovery, recovery, NULL)",
+        },
     ).unionAll(
-        shape(
+        select(
             touched,
             REQUEST_PARTITIONS,
-            step=F.col("body.step"),
-            request=request,
-            recipients=F.col("body.recipients"),
-            leader=F.col("body.leader"),
-            leader_epoch=F.col("body.leader_epoch"),
-            isr=F.col("body.isr"),
-            partition_epoch=F.col("body.partition_epoch"),
-            controller_epoch=F.col("body.controller_epoch"),
-            replicas=F.when(request != STOP_REPLICA, F.col("replicas")),
-            adding=F.when(with_assignment, F.col("adding")),
-            removing=F.when(with_assignment, F.col("removing")),
-            offline_replicas=F.when(request == UPDATE_METADATA, F.col("offline_replicas")),
-            is_new=F.col("body.is_new"),
-            delete_partition=F.when(request == STOP_REPLICA, F.lit(False)),
-            recovery=F.col("body.recovery"),
+            replicas=f"IF({stops}, NULL, replicas)",
+            adding=f"IF({with_assignment}, adding, NULL)",
+            removing=f"IF({with_assignment}, removing, NULL)",
+            offline_replicas=f"IF(body.request = {text(UPDATE_METADATA)}, {offline}, NULL)",
+            delete_partition=f"IF({stops}, false, NULL)",
+            **{name: f"body.{name}" for name in _BODY_FIELDS},
         )
     )
 
 
-def with_bodies(touched: DataFrame) -> DataFrame:
-    return touched.withColumn("bodies", _bodies_of_touched())
+# --- Requests: the bodies counted and sized per receiver ----------------------------------------
+
+_KINDS: Final = (LEADER_AND_ISR, UPDATE_METADATA, STOP_REPLICA)
+_TO_ALL: Final = -1  # in place of a broker: the body goes to every broker of its step
 
 
 def requests(failover: Failover, facts: DataFrame) -> DataFrame:
-    """One row per request: bodies counted and sized per receiver.
+    """One row per request.
 
-    A row of the inner frames with no broker stands for UpdateMetadata, whose body goes to everyone.
+    Bodies are grouped by numbers, not by names: a scenario by its number, a topic by its hash.
+    Rows with no topic stand for an UpdateMetadata that goes out even if no partition is in it.
     """
     per_topic = (
         _healthy_shares(failover.healthy)
         .unionAll(_touched_shares(failover.touched))
         .unionAll(_empty_metadata(failover.touched, facts))
-        .groupBy(*SCENARIO_KEY, "step", "request", "broker", "topic")
-        .agg(F.sum("partitions").alias("partitions"), F.sum("elements").alias("elements"))
+        .groupBy("number", "step", "kind", "broker", "topic")
+        .agg(
+            F.expr("count(topic) AS partitions"),
+            F.expr("sum(elements) AS elements"),
+            F.expr("max(name) AS name"),
+        )
     )
-    name = F.length("topic")
-    per_request = per_topic.groupBy(*SCENARIO_KEY, "step", "request", "broker").agg(
-        F.sum("partitions").alias("partition_count"),
-        F.sum("elements").alias("elements"),
-        F.count("topic").alias("topics"),
-        F.coalesce(F.sum(name), F.lit(0)).alias("names"),
-        F.coalesce(F.sum(F.col("partitions") * name), F.lit(0)).alias("repeated_names"),
+    per_request = per_topic.groupBy("number", "step", "kind", "broker").agg(
+        F.expr("sum(partitions) AS partitions"),
+        F.expr("sum(elements) AS elements"),
+        F.expr("count(topic) AS topics"),
+        F.expr("coalesce(sum(name), 0) AS names"),
+        F.expr("coalesce(sum(name * partitions), 0) AS repeated_names"),
     )
-    receivers = F.when(F.col("broker").isNull(), F.col("brokers")).otherwise(
-        F.filter("brokers", lambda b: b["id"] == F.col("broker"))
-    )
-    version = (
-        F.when(F.col("request") == LEADER_AND_ISR, F.col("leader_and_isr_version"))
-        .when(F.col("request") == UPDATE_METADATA, F.col("update_metadata_version"))
-        .otherwise(F.col("stop_replica_version"))
-    )
+    known = facts.selectExpr(*SCENARIO_KEY, "brokers", "f", "f.number")
+    versions = ", ".join(
+        f"f.{name}" for name in
+        ("leader_and_isr_version", "update_metadata_version", "stop_replica_version")
+    )  # fmt: skip
+    receivers = f"IF(broker = {_TO_ALL}, brokers, filter(brokers, b -> b.id = broker))"
     sent = (
-        per_request.join(F.broadcast(facts), on=list(SCENARIO_KEY), how="inner")
-        .withColumn("version", version)
-        .withColumn("size", _coefficients(F.col("request"), F.col("version")))
-        .withColumn("bytes", _bytes())
-        .select("*", F.explode(receivers).alias("receiver"))
+        per_request.join(known.hint("broadcast"), on="number", how="inner")
+        .selectExpr("*", f"get(array({versions}), kind) AS version")
+        .selectExpr("*", f"{_layouts()}[kind * 100 + version] AS layout")
+        .selectExpr("*", f"{_size()} AS bytes", f"explode({receivers}) AS receiver")
     )
-    return shape(
+    return select(
         sent,
         REQUESTS,
-        step=F.col("step"),
-        request=F.col("request"),
-        broker_id=F.col("receiver.id"),
-        broker_epoch=F.col("receiver.epoch"),
-        controller_id=F.col("controller_id"),
-        controller_epoch=F.col("epoch"),
-        version=F.col("version"),
-        partition_count=F.col("partition_count"),
-        bytes=F.col("bytes"),
+        step="step",
+        request=f"get(array({', '.join(map(text, _KINDS))}), kind)",
+        broker_id="receiver.id",
+        broker_epoch="receiver.epoch",
+        controller_id="f.controller_id",
+        controller_epoch="f.epoch",
+        version="version",
+        partition_count="partitions",
+        bytes="bytes",
     )
 
 
 def _healthy_shares(healthy: DataFrame) -> DataFrame:
     """What each healthy partition adds to each request: one share per replica, one for metadata."""
-    receivers = F.concat("replicas", F.array(F.lit(None).cast("int")))
-    return healthy.select(
-        *SCENARIO_KEY,
-        F.col("step_online").alias("step"),
-        "topic",
-        _listed_in_leader_and_isr(F.size("isr")).alias("to_replica"),
-        _listed_in_metadata(F.size("isr"), F.lit(0)).alias("to_all"),
-        F.explode(receivers).alias("broker"),
-    ).select(
-        *SCENARIO_KEY,
+    return healthy.selectExpr(
+        "f.number AS number",
+        "f.step_online AS step",
+        "xxhash64(topic) AS topic",
+        "length(topic) AS name",
+        f"{_listed_in_leader_and_isr('size(isr)')} AS to_replica",
+        "size(isr) + size(replicas) AS to_all",
+        f"explode(concat(replicas, array({_TO_ALL}))) AS broker",
+    ).selectExpr(
+        "number",
         "step",
-        F.when(F.col("broker").isNull(), F.lit(UPDATE_METADATA))
-        .otherwise(F.lit(LEADER_AND_ISR))
-        .alias("request"),
+        f"IF(broker = {_TO_ALL}, 1, 0) AS kind",
         "broker",
         "topic",
-        F.lit(1).alias("partitions"),
-        F.when(F.col("broker").isNull(), F.col("to_all"))
-        .otherwise(F.col("to_replica"))
-        .alias("elements"),
+        "name",
+        f"IF(broker = {_TO_ALL}, to_all, to_replica) AS elements",
     )
 
 
 def _touched_shares(touched: DataFrame) -> DataFrame:
-    bodies = touched.select(
-        *SCENARIO_KEY,
-        "topic",
-        "replicas",
-        "adding",
-        "removing",
-        "offline_replicas",
-        "leader_and_isr_version",
+    isr = "size(body.isr)"
+    metadata = f"{isr} + size(replicas)" + _since(
         "update_metadata_version",
-        F.explode("bodies").alias("body"),
+        min(v for v in range(9) if request_sizes.update_metadata(v).offline_replicas),
+        "size(replicas) - size(online)",
     )
-    isr = F.size("body.isr")
-    elements = (
-        F.when(F.col("body.request") == LEADER_AND_ISR, _listed_in_leader_and_isr(isr))
-        .when(
-            F.col("body.request") == UPDATE_METADATA,
-            _listed_in_metadata(isr, F.size("offline_replicas")),
+    return (
+        touched.selectExpr(
+            "f", "topic", "replicas", "adding", "removing", "online", "explode(bodies) AS body"
         )
-        .otherwise(F.lit(0))
-    )
-    everyone = F.array(F.lit(None).cast("int"))
-    return bodies.select(
-        *SCENARIO_KEY,
-        F.col("body.step").alias("step"),
-        F.col("body.request").alias("request"),
-        F.explode(F.coalesce("body.recipients", everyone)).alias("broker"),
-        "topic",
-        F.lit(1).alias("partitions"),
-        elements.alias("elements"),
+        .selectExpr(
+            "f.number AS number",
+            "body.step AS step",
+            f"array_position(array({', '.join(map(text, _KINDS))}), body.request) - 1 AS kind",
+            "xxhash64(topic) AS topic",
+            "length(topic) AS name",
+            f"CASE body.request WHEN {text(LEADER_AND_ISR)} THEN {_listed_in_leader_and_isr(isr)}"
+            f" WHEN {text(UPDATE_METADATA)} THEN {metadata} ELSE 0 END AS elements",
+            f"explode(coalesce(body.recipients, array({_TO_ALL}))) AS broker",
+        )
+        .selectExpr(
+            "number", "step", "CAST(kind AS INT) AS kind", "broker", "topic", "name", "elements"
+        )  # fmt: skip
     )
 
 
 def _empty_metadata(touched: DataFrame, facts: DataFrame) -> DataFrame:
-    """UpdateMetadata that goes out even if no partition is in it.
-
-    The failover's first batch, and the offline call when a never-led partition has a replica in it.
-    """
-    first = facts.select(*SCENARIO_KEY, F.lit(_FIRST_STEP).alias("step"))
-    never_led = touched.where(~F.col("has_state") & (F.size("removed") > 0)).select(
-        *SCENARIO_KEY, F.col("step_offline").alias("step")
+    """The failover's first batch, and the offline call with a replica of a never-led partition."""
+    first = facts.selectExpr("f.number AS number", f"{_FIRST_STEP} AS step")
+    never_led = touched.where("old IS NULL AND size(removed) > 0").selectExpr(
+        "f.number AS number", "f.step_offline AS step"
     )
-    nothing = {"broker": "int", "topic": "string"}
-    return first.unionAll(never_led).select(
-        *SCENARIO_KEY,
+    return first.unionAll(never_led).selectExpr(
+        "number",
         "step",
-        F.lit(UPDATE_METADATA).alias("request"),
-        *(F.lit(None).cast(kind).alias(name) for name, kind in nothing.items()),
-        F.lit(0).alias("partitions"),
-        F.lit(0).alias("elements"),
+        "1 AS kind",
+        f"{_TO_ALL} AS broker",
+        "CAST(NULL AS BIGINT) AS topic",
+        "0 AS name",
+        "0 AS elements",
     )
 
 
-def _listed_in_leader_and_isr(isr: Column) -> Column:
+def _listed_in_leader_and_isr(isr: str) -> str:
     """Broker ids in the lists of a LeaderAndIsr body."""
-    since = next(
-        v
-        for v in range(request_sizes.NEWEST_VERSION[LEADER_AND_ISR] + 1)
-        if request_sizes.leader_and_isr(v).reassignment_lists
-    )
-    reassignment = F.size("adding") + F.size("removing")
-    return (
-        isr
-        + F.size("replicas")
-        + F.when(F.col("leader_and_isr_version") >= since, reassignment).otherwise(F.lit(0))
+    return f"{isr} + size(replicas)" + _since(
+        "leader_and_isr_version",
+        min(v for v in range(8) if request_sizes.leader_and_isr(v).reassignment_lists),
+        "size(adding) + size(removing)",
     )
 
 
-def _listed_in_metadata(isr: Column, offline: Column) -> Column:
-    since = next(
-        v
-        for v in range(request_sizes.NEWEST_VERSION[UPDATE_METADATA] + 1)
-        if request_sizes.update_metadata(v).offline_replicas
-    )
-    return (
-        isr
-        + F.size("replicas")
-        + F.when(F.col("update_metadata_version") >= since, offline).otherwise(F.lit(0))
-    )
+def _since(version: str, first: int, count: str) -> str:
+    return f" + IF(f.{version} >= {first}, {count}, 0)"
 
 
-def _coefficients(request: Column, version: Column) -> Column:
-    """The wire format of a request as a struct, looked up by name and version."""
-    entries = [
-        (
-            f"{name}/{v}",
-            F.struct(*(F.lit(value).alias(field) for field, value in layout(v)._asdict().items())),
-        )
-        for name, layout in request_sizes.FORMATS.items()
-        for v in range(request_sizes.NEWEST_VERSION[name] + 1)
-    ]
-    table = F.create_map(*(part for key, value in entries for part in (F.lit(key), value)))
-    return table[F.concat_ws("/", request, version.cast("string"))]
+def _layouts() -> str:
+    """The wire format of every kind and version of request, by kind * 100 + version."""
+    entries = (
+        f"{kind * 100 + version}, {struct(**_numbers(request_sizes.FORMATS[request](version)))}"
+        for kind, request in enumerate(_KINDS)
+        for version in range(request_sizes.NEWEST_VERSION[request] + 1)
+    )
+    return f"map({', '.join(entries)})"
 
 
-def _bytes() -> Column:
-    names = F.when(F.col("size.names_per_partition"), F.col("repeated_names")).otherwise(
-        F.col("names") + F.col("topics") * F.col("size.per_topic")
+def _numbers(layout: request_sizes.Coefficients) -> dict[str, str]:
+    return {name: str(value).lower() for name, value in layout._asdict().items()}
+
+
+def _size() -> str:
+    names = "IF(layout.names_per_partition, repeated_names, names + topics * layout.per_topic)"
+    described = (
+        "aggregate(brokers, 0, (total, b) -> total"
+        f" + coalesce(length(b.endpoints), {request_sizes.UNKNOWN_ENDPOINTS})"
+        " + coalesce(length(b.rack), 0))"
     )
-    described = F.aggregate(
-        "brokers",
-        F.lit(0),
-        lambda total, b: (
-            total
-            + F.coalesce(F.length(b["endpoints"]), F.lit(request_sizes.UNKNOWN_ENDPOINTS))
-            + F.coalesce(F.length(b["rack"]), F.lit(0))
-        ),
-    )
-    live = F.size("brokers")
     live_brokers = (
-        F.when(
-            F.col("request") == LEADER_AND_ISR,
-            F.col("size.per_live_broker") * F.least(F.col("partition_count"), live),
-        )
-        .when(F.col("request") == UPDATE_METADATA, F.col("size.per_live_broker") * live + described)
-        .otherwise(F.lit(0))
+        "CASE kind WHEN 0 THEN layout.per_live_broker * least(partitions, size(brokers))"
+        f" WHEN 1 THEN layout.per_live_broker * size(brokers) + {described} ELSE 0 END"
     )
     return (
-        F.col("size.base")
-        + names
-        + F.col("partition_count") * F.col("size.per_partition")
-        + F.col("elements") * request_sizes.ELEMENT
-        + live_brokers
+        f"layout.base + {names} + partitions * layout.per_partition"
+        f" + elements * {request_sizes.ELEMENT} + {live_brokers}"
     )

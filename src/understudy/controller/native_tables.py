@@ -7,14 +7,13 @@ partitions' rows, which say what was decided. No table reads another. Requests a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import reduce
+from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
-from understudy.controller.native_failover import Failover
-from understudy.controller.native_shape import shape
+from understudy.controller.native_failover import RECORD, Failover
+from understudy.controller.native_sql import select, text
 from understudy.controller.states import (
     DELETION_INELIGIBLE,
     OFFLINE_PARTITION,
@@ -23,6 +22,7 @@ from understudy.controller.states import (
     ONLINE_REPLICA,
 )
 from understudy.controller.words import (
+    BROKER_DOWN,
     CHOSEN,
     ELECTED,
     ELECTED_UNCLEAN,
@@ -34,6 +34,7 @@ from understudy.controller.words import (
     INITIALIZED,
     ISR_SHRUNK,
     LATER_CONTROLLER,
+    LOG_DIR_OFFLINE,
     NEVER_LED,
     NO_REPLICA_ONLINE,
     NOT_IN_ISR,
@@ -47,6 +48,7 @@ from understudy.controller.words import (
     REPLICA_MACHINE,
     SENT_AGAIN,
     SHRUNK,
+    SHUTTING_DOWN,
     STATE_CHANGE_FAILED,
     STATE_WRITE,
     STRANGER_IN_ISR,
@@ -63,259 +65,187 @@ from understudy.schemas import (
     TRANSITIONS,
 )
 
+_ISR_MEMBER_ONLINE: Final = "arrays_overlap(shrunk_isr, online_known)"
+
+# Why the partition machine decided as it did.
+_WHY: Final = f"""CASE
+    WHEN superseded THEN {text(LATER_CONTROLLER)}
+    WHEN initialized THEN {text(FIRST_ONLINE_NEW)}
+    WHEN elected.clean THEN {text(FIRST_IN_SYNC)}
+    WHEN elected IS NOT NULL THEN {text(FIRST_ONLINE_UNCLEAN)}
+    WHEN size(online) = 0 THEN {text(NO_REPLICA_ONLINE)}
+    WHEN {_ISR_MEMBER_ONLINE} THEN {text(STRANGER_IN_ISR)}
+    ELSE {text(UNCLEAN_OFF)} END"""
+
+# What became of a touched partition: condition, in one word, in one sentence.
+_OUTCOMES: Final = (
+    ("new IS NULL AND queued", NEVER_LED, text(QUEUED)),
+    ("new IS NULL", NEVER_LED, text(NO_REPLICA_ONLINE)),
+    (f"NOT led AND state_at_start = {text(OFFLINE_PARTITION)} AND queued", OFFLINE, text(QUEUED)),
+    (f"NOT led AND state_at_start = {text(OFFLINE_PARTITION)}", OFFLINE, _WHY),
+    ("initialized", INITIALIZED, _WHY),
+    ("elected.clean", ELECTED, _WHY),
+    ("elected IS NOT NULL", ELECTED_UNCLEAN, _WHY),
+    ("new.isr != old.isr", ISR_SHRUNK, text(SHRUNK)),
+    ("new != old", RECORD_REFRESHED, text(SENT_AGAIN)),
+)
+
 
 def partition_states(failover: Failover) -> DataFrame:
-    same = {name: F.col(name) for name in ("replicas", "adding", "removing")}
-    before = {f"{name}_before": F.col(name) for name in ("leader", "leader_epoch", "isr")}
-    record = ("leader", "leader_epoch", "isr", "partition_epoch", "controller_epoch", "recovery")
-    outcome, reason = _outcome()
-    return shape(
+    same = {name: name for name in ("replicas", "adding", "removing")}
+    before = ("leader", "leader_epoch", "isr")
+    words = " ".join(f"WHEN {condition} THEN {text(word)}" for condition, word, _ in _OUTCOMES)
+    reasons = " ".join(f"WHEN {condition} THEN {reason}" for condition, _, reason in _OUTCOMES)
+    healthy = select(
         failover.healthy,
         PARTITION_STATES,
-        state_after=ONLINE_PARTITION,
-        outcome=UNCHANGED,
+        state_after=text(ONLINE_PARTITION),
+        outcome=text(UNCHANGED),
         **same,
-        **before,
-        **{name: F.col(name) for name in record},
-    ).unionAll(
-        shape(
-            failover.touched,
-            PARTITION_STATES,
-            state_after=F.col("state_after"),
-            outcome=outcome,
-            reason=reason,
-            **same,
-            **before,
-            **{name: F.col(f"new_{name}") for name in record},
-        )
+        **{f"{name}_before": name for name in before},
+        **{name: name for name in RECORD},
     )
-
-
-def _outcome() -> tuple[Column, Column]:
-    """What became of a touched partition, in one word and one sentence."""
-    cases = [
-        (F.col("new_leader").isNull() & F.col("queued"), NEVER_LED, F.lit(QUEUED)),
-        (F.col("new_leader").isNull(), NEVER_LED, F.lit(NO_REPLICA_ONLINE)),
-        (
-            (F.col("state_after") == OFFLINE_PARTITION) & F.col("queued"),
-            OFFLINE,
-            F.lit(QUEUED),
-        ),
-        (F.col("state_after") == OFFLINE_PARTITION, OFFLINE, _why()),
-        (F.col("initialized"), INITIALIZED, _why()),
-        (F.col("elected.clean"), ELECTED, _why()),
-        (F.col("elected").isNotNull(), ELECTED_UNCLEAN, _why()),
-        (F.col("new_isr") != F.col("isr"), ISR_SHRUNK, F.lit(SHRUNK)),
-        (
-            (F.col("new_leader_epoch") != F.col("leader_epoch"))
-            | (F.col("new_controller_epoch") != F.col("controller_epoch")),
-            RECORD_REFRESHED,
-            F.lit(SENT_AGAIN),
-        ),
-    ]
-
-    def choose(pick: Callable[[str, Column], Column], otherwise: Column) -> Column:
-        for condition, word, sentence in reversed(cases):
-            otherwise = F.when(condition, pick(word, sentence)).otherwise(otherwise)
-        return otherwise
-
-    return (
-        choose(lambda word, _: F.lit(word), F.lit(UNCHANGED)),
-        choose(lambda _, sentence: sentence, F.lit(None).cast("string")),
+    touched = select(
+        failover.touched,
+        PARTITION_STATES,
+        state_after=f"IF(led, {text(ONLINE_PARTITION)}, state_at_start)",
+        outcome=f"CASE {words} ELSE {text(UNCHANGED)} END",
+        reason=f"CASE {reasons} END",
+        **same,
+        **{f"{name}_before": f"old.{name}" for name in before},
+        **{name: f"new.{name}" for name in RECORD},
     )
-
-
-def _why() -> Column:
-    """Why the partition machine decided as it did."""
-    return (
-        F.when(F.col("superseded"), F.lit(LATER_CONTROLLER))
-        .when(F.col("initialized"), F.lit(FIRST_ONLINE_NEW))
-        .when(F.col("elected.clean"), F.lit(FIRST_IN_SYNC))
-        .when(F.col("elected").isNotNull(), F.lit(FIRST_ONLINE_UNCLEAN))
-        .when(F.size("online") == 0, F.lit(NO_REPLICA_ONLINE))
-        .when(_isr_member_online(), F.lit(STRANGER_IN_ISR))
-        .otherwise(F.lit(UNCLEAN_OFF))
-    )
-
-
-def _isr_member_online() -> Column:
-    return F.exists("shrunk_isr", lambda r: F.array_contains("online_known", r))
+    return healthy.unionAll(touched)
 
 
 def replica_states(failover: Failover) -> DataFrame:
-    offline_state = F.when(F.col("superseded"), F.lit(DELETION_INELIGIBLE)).otherwise(
-        F.lit(OFFLINE_REPLICA)
+    healthy = failover.healthy.selectExpr(*PARTITION_KEY, "explode(replicas) AS replica")
+    touched = failover.touched.selectExpr(
+        *PARTITION_KEY, "online", "superseded", "explode(replicas) AS replica"
     )
-    touched = failover.touched.select(
-        *PARTITION_KEY,
-        "online",
-        offline_state.alias("offline_state"),
-        F.explode("replicas").alias("replica"),
-    )
-    state = F.when(F.array_contains("online", F.col("replica")), F.lit(ONLINE_REPLICA)).otherwise(
-        F.col("offline_state")
-    )
-    healthy = failover.healthy.select(*PARTITION_KEY, F.explode("replicas").alias("replica"))
-    return shape(
-        healthy, REPLICA_STATES, replica=F.col("replica"), state_after=ONLINE_REPLICA
-    ).unionAll(shape(touched, REPLICA_STATES, replica=F.col("replica"), state_after=state))
+    not_online = f"IF(superseded, {text(DELETION_INELIGIBLE)}, {text(OFFLINE_REPLICA)})"
+    state = f"IF(array_contains(online, replica), {text(ONLINE_REPLICA)}, {not_online})"
+    return select(
+        healthy, REPLICA_STATES, replica="replica", state_after=text(ONLINE_REPLICA)
+    ).unionAll(select(touched, REPLICA_STATES, replica="replica", state_after=state))
 
 
 def transitions(failover: Failover) -> DataFrame:
-    healthy = failover.healthy.select(
-        *PARTITION_KEY, "step_online", F.explode("replicas").alias("replica")
-    )
-    online = failover.touched.select(
-        *PARTITION_KEY, "step_online", F.explode("online").alias("replica")
-    )
-    offline = failover.touched.select(
-        *PARTITION_KEY,
-        "step_offline",
-        "superseded",
-        "removals",
-        F.posexplode("removed").alias("index", "replica"),
-    ).withColumn("removal", F.get("removals", F.col("index")))
-    tried = failover.touched.where("tried")
-    stay_online = [
-        shape(
-            replicas,
+    stays_online = [
+        select(
+            partitions.selectExpr(
+                *PARTITION_KEY, "f.step_online AS step", f"explode({replicas}) AS replica"
+            ),
             TRANSITIONS,
-            step=F.col("step_online"),
-            machine=REPLICA_MACHINE,
-            replica=F.col("replica"),
-            from_state=ONLINE_REPLICA,
-            to_state=ONLINE_REPLICA,
-            result=OK,
+            step="step",
+            machine=text(REPLICA_MACHINE),
+            replica="replica",
+            from_state=text(ONLINE_REPLICA),
+            to_state=text(ONLINE_REPLICA),
+            result=text(OK),
         )
-        for replicas in (healthy, online)
+        for partitions, replicas in ((failover.healthy, "replicas"), (failover.touched, "online"))
     ]
-    go_offline = shape(
-        offline,
+    goes_offline = select(
+        failover.touched.selectExpr(
+            *PARTITION_KEY,
+            "f.step_offline AS step",
+            "superseded",
+            "removals",
+            "posexplode(removed) AS (index, replica)",
+        ),
         TRANSITIONS,
-        step=F.col("step_offline"),
-        machine=REPLICA_MACHINE,
-        replica=F.col("replica"),
-        from_state=DELETION_INELIGIBLE,
-        to_state=OFFLINE_REPLICA,
-        result=F.when(F.col("superseded"), F.lit(FAILED)).otherwise(F.lit(OK)),
-        error=F.when(F.col("superseded"), F.lit(STATE_CHANGE_FAILED)),
-        leader=F.col("removal.leader"),
-        isr=F.col("removal.isr"),
-        leader_epoch=F.col("removal.leader_epoch"),
+        step="step",
+        machine=text(REPLICA_MACHINE),
+        replica="replica",
+        from_state=text(DELETION_INELIGIBLE),
+        to_state=text(OFFLINE_REPLICA),
+        result=f"IF(superseded, {text(FAILED)}, {text(OK)})",
+        error=f"IF(superseded, {text(STATE_CHANGE_FAILED)}, NULL)",
+        **{name: f"get(removals, index).{name}" for name in ("leader", "isr", "leader_epoch")},
     )
-    get_a_leader = shape(
-        tried,
+    gets_a_leader = select(
+        failover.touched.where("tried"),
         TRANSITIONS,
-        step=F.col("step_partitions"),
-        machine=PARTITION_MACHINE,
-        from_state=F.col("state_at_start"),
-        to_state=ONLINE_PARTITION,
-        result=F.when(F.col("led"), F.lit(OK)).otherwise(F.lit(FAILED)),
-        error=F.when(~F.col("led"), F.lit(STATE_CHANGE_FAILED)),
-        leader=F.when(F.col("led"), F.col("new_leader")),
-        isr=F.when(F.col("led"), F.col("new_isr")),
-        leader_epoch=F.when(F.col("led"), F.col("new_leader_epoch")),
+        step="f.step_partitions",
+        machine=text(PARTITION_MACHINE),
+        from_state="state_at_start",
+        to_state=text(ONLINE_PARTITION),
+        result=f"IF(led, {text(OK)}, {text(FAILED)})",
+        error=f"IF(led, NULL, {text(STATE_CHANGE_FAILED)})",
+        **{name: f"IF(led, new.{name}, NULL)" for name in ("leader", "isr", "leader_epoch")},
     )
-    return reduce(DataFrame.unionAll, [*stay_online, go_offline, get_a_leader])
+    return reduce(DataFrame.unionAll, [*stays_online, goes_offline, gets_a_leader])
 
 
 def metadata_writes(failover: Failover) -> DataFrame:
     removals = (
-        failover.touched.where(F.size("removals") > 0)
-        .select(
-            *PARTITION_KEY, "step_offline", "epoch", "recovery", F.explode("removals").alias("r")
-        )
+        failover.touched.where("size(removals) > 0")
+        .selectExpr(*PARTITION_KEY, "f", "old", "explode(removals) AS r")
         .where("r.wrote")
-        .select(
+        .selectExpr(
             *PARTITION_KEY,
-            F.col("step_offline").alias("step"),
+            "f.step_offline AS step",
             "r.position",
-            *(F.col(f"r.{name}").alias(name) for name in ("leader", "leader_epoch", "isr")),
+            "r.leader",
+            "r.leader_epoch",
+            "r.isr",
             "r.partition_epoch",
-            F.col("epoch").alias("controller_epoch"),
-            "recovery",
+            "f.epoch AS controller_epoch",
+            "old.recovery",
         )
     )
-    leaders = failover.touched.where("led").select(
+    leaders = failover.touched.where("led").selectExpr(
         *PARTITION_KEY,
-        F.col("step_partitions").alias("step"),
-        # First leaders are written before any election of the same call.
-        F.when(F.col("initialized"), F.lit(0)).otherwise(F.lit(1)).alias("position"),
-        *(
-            F.col(f"new_{name}").alias(name)
-            for name in (
-                "leader",
-                "leader_epoch",
-                "isr",
-                "partition_epoch",
-                "controller_epoch",
-                "recovery",
-            )
-        ),
+        "f.step_partitions AS step",
+        "IF(initialized, 0, 1) AS position",  # first leaders are written before any election
+        *(f"new.{name}" for name in RECORD),
     )
-    in_order = Window.partitionBy(*SCENARIO_KEY).orderBy("step", "position", "topic", "partition")
-    writes = removals.unionAll(leaders).withColumn("seq", F.row_number().over(in_order))
-    return shape(
-        writes,
+    in_order = (
+        f"row_number() OVER (PARTITION BY {', '.join(SCENARIO_KEY)}"
+        " ORDER BY step, position, topic, partition)"
+    )
+    return select(
+        removals.unionAll(leaders),
         METADATA_WRITES,
-        kind=STATE_WRITE,
-        **{
-            name: F.col(name)
-            for name in (
-                "seq",
-                "step",
-                "leader",
-                "leader_epoch",
-                "isr",
-                "partition_epoch",
-                "controller_epoch",
-                "recovery",
-            )
-        },
+        kind=text(STATE_WRITE),
+        seq=in_order,
+        step="step",
+        **{name: name for name in RECORD},
     )
 
 
 def decisions(failover: Failover) -> DataFrame:
-    chosen = F.when(F.col("led"), F.col("new_leader"))
-    clean = F.when(F.col("initialized"), F.lit(True)).otherwise(F.col("elected.clean"))
-    no_clean_candidate = F.col("has_state") & ~F.col("superseded") & ~_isr_member_online()
-    allowed_by = F.when(
-        no_clean_candidate & F.col("unclean_allowed"),
-        F.when(F.col("unclean_topic").isNotNull(), F.lit("topic")).otherwise(
-            F.col("unclean_level")
-        ),
+    why_not_online = f"""CASE
+        WHEN array_contains(online, r) THEN {text(NOT_IN_ISR)}
+        WHEN NOT array_contains(reachable, r) THEN {text(BROKER_DOWN)}
+        WHEN array_contains(offline_dirs, r) THEN {text(LOG_DIR_OFFLINE)}
+        ELSE {text(SHUTTING_DOWN)} END"""
+    verdict = f"""CASE
+        WHEN r = chosen THEN {text(CHOSEN)}
+        WHEN clean AND i >= array_position(replicas, chosen) THEN {text(NOT_TRIED)}
+        ELSE {why_not_online} END"""
+    candidates = f"transform(replicas, (r, i) -> struct(r AS replica, {verdict} AS verdict))"
+    no_clean_candidate = f"old IS NOT NULL AND NOT superseded AND NOT {_ISR_MEMBER_ONLINE}"
+    tried = failover.touched.where("tried").selectExpr(
+        "*",
+        "IF(led, new.leader, NULL) AS chosen",
+        "IF(initialized, true, elected.clean) AS clean",
     )
-    place = F.array_position("replicas", F.col("chosen"))
-
-    def verdict(replica: Column, index: Column) -> Column:
-        return (
-            F.when(F.coalesce(replica == F.col("chosen"), F.lit(False)), F.lit(CHOSEN))
-            .when(F.coalesce(F.col("clean") & (index >= place), F.lit(False)), F.lit(NOT_TRIED))
-            .otherwise(F.coalesce(F.get("why_not_online", index), F.lit(NOT_IN_ISR)))
-        )
-
-    candidates = F.transform(
-        "replicas",
-        lambda r, i: F.struct(r.alias("replica"), verdict(r, i).alias("verdict")),
-    )
-    tried = failover.touched.where("tried").withColumns({"chosen": chosen, "clean": clean})
-    return shape(
+    return select(
         tried,
         DECISIONS,
-        step=F.col("step_partitions"),
-        strategy=F.when(F.col("has_state"), F.lit(OFFLINE_STRATEGY)).otherwise(
-            F.lit(INITIALIZE_STRATEGY)
-        ),
-        candidates=F.when(
-            F.col("superseded"), F.array().cast("array<struct<replica:int,verdict:string>>")
-        ).otherwise(candidates),
-        chosen=F.col("chosen"),
-        clean=F.col("clean"),
-        unclean_allowed_by=allowed_by,
-        reason=_why(),
+        step="f.step_partitions",
+        strategy=f"IF(old IS NULL, {text(INITIALIZE_STRATEGY)}, {text(OFFLINE_STRATEGY)})",
+        candidates=f"IF(superseded, array(), {candidates})",
+        chosen="chosen",
+        clean="clean",
+        unclean_allowed_by=f"IF({no_clean_candidate} AND unclean_allowed,"
+        " IF(unclean_topic IS NOT NULL, 'topic', f.unclean_level), NULL)",
+        reason=_WHY,
     )
 
 
 def event_results(failover: Failover) -> DataFrame:
     """A failover answers nothing."""
-    return shape(failover.touched.where(F.lit(False)), EVENT_RESULTS, event=1)
+    return select(failover.touched.where("false"), EVENT_RESULTS)

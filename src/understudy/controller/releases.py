@@ -9,9 +9,6 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-
 _PATTERN: Final = r"^(\d+)\.(\d+)(?:\.(\d+))?(?:-IV(\d+))?$"
 _NEWEST: Final = 99
 
@@ -42,16 +39,18 @@ def is_verified(release: str) -> bool:
     return any(release == v or release.startswith(f"{v}.") for v in VERIFIED_RELEASES)
 
 
-def level_column(version: Column) -> Column:
-    """:func:`level` as an expression."""
+def level_sql(version: str) -> str:
+    """:func:`level` of a column, as SQL text; null for what is no version."""
+    pattern = _PATTERN.replace("\\", "\\\\")
 
-    def part(group: int, missing: int) -> Column:
-        text = F.regexp_extract(version, _PATTERN, group)
-        return F.when(text == "", F.lit(missing)).otherwise(text.try_cast("int"))
+    def part(group: int, missing: int) -> str:
+        digits = f"regexp_extract({version}, '{pattern}', {group})"
+        return f"IF({digits} = '', {missing}, CAST({digits} AS INT))"
 
     return (
-        part(1, 0) * 1_00_00_00 + part(2, 0) * 1_00_00 + part(3, 0) * 1_00 + part(4, _NEWEST)
-    ).cast("int")
+        f"IF({version} RLIKE '{pattern}', {part(1, 0)} * 1000000 + {part(2, 0)} * 10000"
+        f" + {part(3, 0)} * 100 + {part(4, _NEWEST)}, NULL)"
+    )
 
 
 OLDEST_LEVEL: Final = _level(2, 4, 0, 0)
@@ -84,17 +83,10 @@ def request_versions(protocol: int) -> RequestVersions:
     return next(versions for since, versions in _VERSIONS_SINCE if protocol >= since)
 
 
-def request_version_columns(protocol: Column) -> RequestVersionColumns:
-    def pick(index: int) -> Column:
-        chosen = F.lit(_VERSIONS_SINCE[-1][1][index])
-        for since, versions in reversed(_VERSIONS_SINCE[:-1]):
-            chosen = F.when(protocol >= since, F.lit(versions[index])).otherwise(chosen)
-        return chosen
-
-    return RequestVersionColumns(pick(0), pick(1), pick(2))
-
-
-class RequestVersionColumns(NamedTuple):
-    leader_and_isr: Column
-    update_metadata: Column
-    stop_replica: Column
+def request_version_sql(request: int, protocol: str) -> str:
+    """The version of one kind of request (its place in RequestVersions), as SQL text."""
+    cases = " ".join(
+        f"WHEN {protocol} >= {since} THEN {versions[request]}"
+        for since, versions in _VERSIONS_SINCE
+    )
+    return f"CASE {cases} END"
