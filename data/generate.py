@@ -27,9 +27,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _store(arguments: argparse.Namespace) -> int:
     import synthetic  # noqa: PLC0415 - each kind loads only what it needs
-    from understudy.session import session  # noqa: PLC0415
 
     from understudy.errors import UnderstudyError  # noqa: PLC0415
+    from understudy.session import session  # noqa: PLC0415
 
     sizes = {
         name: getattr(arguments, name)

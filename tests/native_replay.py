@@ -37,8 +37,7 @@ def replay_documents(
             for doc, given in zip(snapshots, events, strict=True)
         ]
         asked = scenarios.parse("\n".join(map(json.dumps, lines)).encode(), "events.jsonl")
-    resolved = scenarios.resolve(spark, asked, read.snapshots)
-    result = replay(read, resolved)
+    result = replay(read, asked)
     try:
         assert result.quarantine.count() == 0
         return _collect(result.tables, [doc["cluster"] for doc in snapshots])

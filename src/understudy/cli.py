@@ -226,23 +226,22 @@ def _publish_replay(
     asked: Sequence[Scenario],
     progress: Progress,
 ) -> tuple[Published, list[str]]:
-    from understudy import publish, scenarios  # noqa: PLC0415
+    from understudy import publish  # noqa: PLC0415
     from understudy import replay as replaying  # noqa: PLC0415
 
+    progress.doing("replaying")
     try:
-        resolved = scenarios.resolve(spark, asked, snapshots.snapshots)
+        replay = replaying.replay(
+            snapshots,
+            asked,
+            profile=args.profile,
+            release=args.release,
+            changed_only=args.changed_only,
+        )
     except BadInputError:
         if snapshots.snapshots.isEmpty():
             raise _nothing_good(snapshots.quarantine, args.limit) from None
         raise
-    progress.doing("replaying")
-    replay = replaying.replay(
-        snapshots,
-        resolved,
-        profile=args.profile,
-        release=args.release,
-        changed_only=args.changed_only,
-    )
     try:
         if not replay.replayed:
             raise _nothing_good(replay.quarantine, args.limit)

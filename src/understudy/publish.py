@@ -30,6 +30,7 @@ from pyspark.sql import types as T
 
 from understudy import __version__, schemas
 from understudy.errors import BadInputError
+from understudy.frames import small_frame
 from understudy.session import cancel_jobs, tag_jobs, untag_jobs
 
 TABLES: Final[dict[str, T.StructType]] = {
@@ -45,6 +46,8 @@ TOMBSTONES: Final = T.StructType(
         T.StructField("reason", schemas.STRING),
     ]
 )
+
+_LINE: Final = T.StructType([T.StructField("value", schemas.STRING)])
 
 WRITERS: Final = 4
 """Tables written at the same time: a small job is mostly planning and committing, not work."""
@@ -146,7 +149,7 @@ def publish(
         counts,
         verdict,
     )
-    _parquet(spark.createDataFrame([row], schemas.RUNS).coalesce(1), root, "runs", run.run_id)
+    _parquet(small_frame(spark, [row], schemas.RUNS).coalesce(1), root, "runs", run.run_id)
     _write_verdict(spark, root, row, notes)
     return counts
 
@@ -221,7 +224,7 @@ def _write_verdict(
     }
     line = json.dumps({**told, "notes": list(notes)}, ensure_ascii=False)
     try:
-        lines = spark.createDataFrame([(line,)], "value string").coalesce(1)
+        lines = small_frame(spark, [(line,)], _LINE).coalesce(1)
         lines.write.mode("error").text(f"{root}/verdicts/run={told['run_id']}")
     except PySparkException as error:
         _log.warning("run %s is published, but its verdict line is not: %s", told["run_id"], error)
@@ -269,7 +272,7 @@ def read_runs(
     # Left to itself Spark guesses the type of a directory's value.
     stored = T.StructType([*schema.fields, T.StructField("run", schemas.STRING)])
     if not run_ids:
-        return spark.createDataFrame([], stored).withColumnRenamed("run", "run_id")
+        return small_frame(spark, [], stored).withColumnRenamed("run", "run_id")
     return (
         spark.read.schema(stored)
         .option("basePath", f"{root}/{table}")

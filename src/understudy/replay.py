@@ -6,15 +6,19 @@ a row. A single failover runs in the native form over whole snapshots at once.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from understudy import scenarios
 from understudy.controller import native, releases
 from understudy.errors import BadInputError, UsageError
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
+from understudy.scenarios import Scenario
 from understudy.schemas import QUARANTINE, REPLAY_TABLES, conform
 from understudy.snapshot import Snapshots
 
@@ -39,27 +43,28 @@ class Replay:
 
 def replay(
     snapshots: Snapshots,
-    scenarios: DataFrame,
+    asked: Sequence[Scenario],
     *,
     profile: str | None = None,
     release: str | None = None,
     changed_only: bool = False,
 ) -> Replay:
-    """Replay *scenarios* (cluster, snapshot_id, scenario, events) over the snapshots they name.
+    """Replay the scenarios *asked* over the snapshots they name.
 
     *profile* and *release* overrule what the snapshots say of themselves. The caller closes the
     result once its tables are written.
     """
     _check_profile(profile, release)
+    _check_events(asked)
+    spark = snapshots.snapshots.sparkSession
     judged = _with_refusal(snapshots.snapshots, profile, release)
-    _check_events(scenarios)
     run = native.replay_failovers(
         snapshots=judged.where("refusal IS NULL"),
         brokers=snapshots.brokers,
         topics=snapshots.topics,
         partitions=snapshots.partitions,
         configs=snapshots.configs,
-        scenarios=scenarios,
+        scenarios=scenarios.resolve(spark, asked, snapshots.snapshots),
     )
     tables = {name: conform(run.tables[name], schema) for name, schema in REPLAY_TABLES.items()}
     if changed_only:
@@ -113,22 +118,16 @@ def _with_refusal(snapshots: DataFrame, profile: str | None, release: str | None
     return snapshots.withColumn("release", said).withColumn("refusal", refusal)
 
 
-def _check_events(scenarios: DataFrame) -> None:
+def _check_events(asked: Sequence[Scenario]) -> None:
     """Refuse, all at once, what no engine can replay."""
-    kind = F.get_json_object(F.get("events", F.lit(0)), "$.type")
-    unsupported = (
-        scenarios.where((F.size("events") != 1) | (kind != _FAILOVER))
-        .groupBy("scenario")
-        .agg(F.first("events").alias("events"))
-        .orderBy("scenario")
-        .limit(20)
-        .collect()
-    )
+    kinds = {each.scenario: [json.loads(event)["type"] for event in each.events] for each in asked}
+    unsupported = [
+        f"scenario {name}: {', '.join(events) or 'no event'}"
+        for name, events in kinds.items()
+        if events != [_FAILOVER]
+    ]
     if unsupported:
-        raise BadInputError(
-            "scenarios can be a single controller_failover for now",
-            [f"scenario {row.scenario}: {', '.join(row.events)}" for row in unsupported],
-        )
+        raise BadInputError(f"a scenario can only be a single {_FAILOVER} so far", unsupported)
 
 
 def _only_changed(tables: dict[str, DataFrame]) -> dict[str, DataFrame]:

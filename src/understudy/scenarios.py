@@ -20,6 +20,7 @@ from pyspark.sql import types as T
 
 from understudy import schemas
 from understudy.errors import BadInputError
+from understudy.frames import small_frame
 from understudy.sources import document as D
 from understudy.sources import documents
 
@@ -313,12 +314,12 @@ _KEY: Final = ("cluster", "snapshot_id")
 def resolve(spark: SparkSession, scenarios: Sequence[Scenario], snapshots: DataFrame) -> DataFrame:
     """Each scenario beside each snapshot it is about: cluster, snapshot_id, scenario, events."""
     if not scenarios:
-        return spark.createDataFrame([], _SCENARIOS).drop("number")
+        return small_frame(spark, [], _SCENARIOS).drop("number")
     rows = [
         (each.cluster, each.snapshot_id, each.scenario, list(each.events), number)
         for number, each in enumerate(scenarios)
     ]
-    given = spark.createDataFrame(rows, _SCENARIOS)
+    given = small_frame(spark, rows, _SCENARIOS)
     keys = snapshots.select(*_KEY)
     # One join for each way of naming snapshots that occurs, however many scenarios there are.
     ways = sorted({(each.cluster is None, each.snapshot_id is None) for each in scenarios})

@@ -51,7 +51,7 @@ SNAPSHOTS: Final = _table(
     controller_id=INT,
     controller_epoch=INT,
     complete=BOOLEAN,
-    content_digest=STRING,  # of the canonical content: tells a snapshot loaded twice from two snapshots
+    content_digest=STRING,  # of the canonical content: the same snapshot again, or another one
 )
 
 BROKERS: Final = _table(

@@ -266,7 +266,8 @@ def _environment() -> dict[str, str]:
         "spark.sql.warehouse.dir": str(HOME / "warehouse"),
     }
     options = [f"--conf {name}={value}" for name, value in settings.items()]
-    master = f"--master local[{CORES}] --driver-memory {HEAP}"
+    properties = f"--properties-file {ROOT / 'conf' / 'spark-defaults.conf'}"
+    master = f"--master local[{CORES}] --driver-memory {HEAP} {properties}"
     return {
         "PYSPARK_SUBMIT_ARGS": " ".join([master, *options, "pyspark-shell"]),
         "PYSPARK_PYTHON": sys.executable,

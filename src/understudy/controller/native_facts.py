@@ -223,7 +223,7 @@ def _plain_values() -> str:
     lai, um, sr = (releases.request_version_sql(i, "protocol") for i in range(3))
     return struct(
         # Stands for the scenario's key where millions of rows are grouped by it.
-        number="row_number() OVER (ORDER BY cluster, snapshot_id, scenario)",
+        number=f"xxhash64({', '.join(SCENARIO_KEY)})",
         controller_id="controller_id",
         epoch="epoch",
         has_receivers="size(brokers) > 0",

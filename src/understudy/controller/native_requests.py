@@ -316,7 +316,7 @@ def _touched_shares(touched: DataFrame) -> DataFrame:
         )
         .selectExpr(
             "number", "step", "CAST(kind AS INT) AS kind", "broker", "topic", "name", "elements"
-        )  # fmt: skip
+        )
     )
 
 

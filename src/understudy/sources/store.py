@@ -15,6 +15,7 @@ from pyspark.sql import types as T
 
 from understudy import publish, schemas
 from understudy.errors import BadInputError
+from understudy.frames import small_frame
 from understudy.sources.combine import FILE_DIGEST, POSITION, SOURCE, Part
 
 _DOCUMENT_ENDINGS: Final = (".json", ".jsonl", ".ndjson", ".gz")
@@ -60,7 +61,7 @@ def read(spark: SparkSession, path: str) -> Part:
 def _no_quarantine(spark: SparkSession) -> DataFrame:
     """What was refused when the store was loaded was reported then."""
     origin = [T.StructField(name, schemas.STRING) for name in (SOURCE, POSITION)]
-    return spark.createDataFrame([], T.StructType([*origin, *schemas.QUARANTINE.fields]))
+    return small_frame(spark, [], T.StructType([*origin, *schemas.QUARANTINE.fields]))
 
 
 def _with_origin(table: DataFrame, root: str) -> DataFrame:
