@@ -66,7 +66,7 @@ def replay(
         configs=snapshots.configs,
         scenarios=scenarios.resolve(spark, asked, snapshots.snapshots),
     )
-    tables = {name: conform(run.tables[name], schema) for name, schema in REPLAY_TABLES.items()}
+    tables = {name: conform(table, REPLAY_TABLES[name]) for name, table in run.tables.items()}
     if changed_only:
         tables |= _only_changed(tables)
     replayed, notes = _notes(run.facts)

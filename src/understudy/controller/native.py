@@ -36,12 +36,13 @@ def replay_failovers(
     touched = failover.touched.transform(native_requests.with_bodies).persist()
     failover = failover._replace(touched=touched)
     tables = {
-        "partition_states": native_tables.partition_states(failover),
-        "replica_states": native_tables.replica_states(failover),
-        "transitions": native_tables.transitions(failover),
-        "metadata_writes": native_tables.metadata_writes(failover),
+        # Written in this order: the one with the most stages first, so that others fill its gaps.
         "requests": native_requests.requests(failover, facts),
         "request_partitions": native_requests.request_partitions(failover),
+        "transitions": native_tables.transitions(failover),
+        "replica_states": native_tables.replica_states(failover),
+        "partition_states": native_tables.partition_states(failover),
+        "metadata_writes": native_tables.metadata_writes(failover),
         "decisions": native_tables.decisions(failover),
         "event_results": native_tables.event_results(failover),
     }
