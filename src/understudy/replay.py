@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
+from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -19,7 +21,7 @@ from understudy.controller import native, releases
 from understudy.errors import BadInputError, UsageError
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.scenarios import Scenario
-from understudy.schemas import QUARANTINE, REPLAY_TABLES, conform
+from understudy.schemas import QUARANTINE
 from understudy.snapshot import Snapshots
 
 PROFILES: Final = ("zk",)
@@ -58,7 +60,7 @@ def replay(
     _check_events(asked)
     spark = snapshots.snapshots.sparkSession
     judged = _with_refusal(snapshots.snapshots, profile, release)
-    run = native.replay_failovers(
+    known = native.failovers(
         snapshots=judged.where("refusal IS NULL"),
         brokers=snapshots.brokers,
         topics=snapshots.topics,
@@ -66,17 +68,20 @@ def replay(
         configs=snapshots.configs,
         scenarios=scenarios.resolve(spark, asked, snapshots.snapshots),
     )
-    tables = {name: conform(table, REPLAY_TABLES[name]) for name, table in run.tables.items()}
-    if changed_only:
-        tables |= _only_changed(tables)
-    replayed, notes = _notes(run.facts)
+    # The facts take a job over all partitions; the tables are put together meanwhile.
+    with ThreadPoolExecutor(max_workers=1) as background:
+        noted = background.submit(inheritable_thread_target(spark)(_notes), known.facts)
+        tables, touched = native.tables(snapshots.partitions, known)
+        if changed_only:
+            tables |= _only_changed(tables)
+        replayed, notes = noted.result()
     refused = _refused(judged.where("refusal IS NOT NULL"), snapshots.provenance)
     return Replay(
         tables=tables,
         quarantine=snapshots.quarantine.unionAll(refused),
         notes=notes,
         replayed=replayed,
-        held=run.held,
+        held=(touched, *known.held),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,7 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 from clusters import Document, cluster, partition, random_cluster
 from native_replay import replay_documents
 from understudy import scenarios, sources
-from understudy.controller import native
 from understudy.errors import BadInputError, UsageError
 from understudy.replay import Replay, replay
 from understudy.scenarios import FAILOVER
@@ -136,7 +136,7 @@ def test_partitioning_of_the_input_does_not_change_a_row(
     rng = Random(3)
     snapshots = read(spark, tmp_path, *(random_cluster(rng, f"c{n}") for n in range(40)))
     whole = replay(snapshots, [FAILOVER])
-    scattered = _replay_scattered(spark, snapshots)
+    scattered = _replay_scattered(snapshots)
     for name, table in whole.tables.items():
         keys = REPLAY_TABLES[name].names
         assert_df_equality(
@@ -145,21 +145,15 @@ def test_partitioning_of_the_input_does_not_change_a_row(
             ignore_nullable=True,
         )
     whole.close()
-    for held in scattered.held:
-        held.unpersist()
+    scattered.close()
 
 
-def _replay_scattered(spark: SparkSession, snapshots: Snapshots) -> native.NativeReplay:
+def _replay_scattered(snapshots: Snapshots) -> Replay:
     def scatter(table: DataFrame) -> DataFrame:
         return table.repartition(7).sortWithinPartitions(*table.columns[::-1])
 
-    return native.replay_failovers(
-        **{
-            name: scatter(getattr(snapshots, name))
-            for name in ("snapshots", "brokers", "topics", "partitions", "configs")
-        },
-        scenarios=scatter(scenarios.resolve(spark, [FAILOVER], snapshots.snapshots)),
-    )
+    scattered = {name: scatter(table) for name, table in snapshots.tables().items()}
+    return replay(replace(snapshots, **scattered), [FAILOVER])  # type: ignore[arg-type]
 
 
 def test_the_plan_does_not_grow_with_brokers_or_snapshots(

@@ -1,22 +1,26 @@
-"""The native form as one call: frames of snapshots in, frames of every output table out."""
+"""The native form in two calls: what a failover knows, then every output table of it."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from understudy.controller import native_facts, native_failover, native_requests, native_tables
 
-
-class NativeReplay(NamedTuple):
-    tables: dict[str, DataFrame]
-    facts: DataFrame  # one small row per scenario
-    held: tuple[DataFrame, ...]  # persisted; the caller lets go of them
+_BROADCAST_ROWS: Final = 1_000_000
 
 
-def replay_failovers(
+class Known(NamedTuple):
+    """What scenarios know of their clusters; both frames are small and kept in memory."""
+
+    facts: DataFrame  # one row per scenario
+    exceptions: DataFrame  # the few topics that are not like the others
+    held: tuple[DataFrame, ...]  # the caller lets go of them
+
+
+def failovers(
     *,
     snapshots: DataFrame,
     brokers: DataFrame,
@@ -24,20 +28,23 @@ def replay_failovers(
     partitions: DataFrame,
     configs: DataFrame,
     scenarios: DataFrame,
-) -> NativeReplay:
-    """Replay every scenario that is a single ``controller_failover``.
-
-    What is read by every table, the facts and the touched partitions, is computed once and kept.
-    """
+) -> Known:
+    """What every scenario that is a single ``controller_failover`` knows."""
     exceptions, held = _small(native_facts.topic_exceptions(topics, configs))
     mentioned = native_facts.mentions(partitions, exceptions)
-    facts = native_facts.failover_facts(snapshots, brokers, configs, scenarios, mentioned).persist()
-    failover = native_failover.decide(partitions, facts, exceptions)
+    facts = native_facts.failover_facts(snapshots, brokers, configs, scenarios, mentioned)
+    facts.persist()
+    return Known(facts, exceptions, (facts, held))
+
+
+def tables(partitions: DataFrame, known: Known) -> tuple[dict[str, DataFrame], DataFrame]:
+    """Every output table, and the touched partitions they share, which are kept in memory."""
+    failover = native_failover.decide(partitions, known.facts, known.exceptions)
     touched = failover.touched.transform(native_requests.with_bodies).persist()
     failover = failover._replace(touched=touched)
-    tables = {
+    return {
         # Written in this order: the one with the most stages first, so that others fill its gaps.
-        "requests": native_requests.requests(failover, facts),
+        "requests": native_requests.requests(failover, known.facts),
         "request_partitions": native_requests.request_partitions(failover),
         "transitions": native_tables.transitions(failover),
         "replica_states": native_tables.replica_states(failover),
@@ -45,11 +52,7 @@ def replay_failovers(
         "metadata_writes": native_tables.metadata_writes(failover),
         "decisions": native_tables.decisions(failover),
         "event_results": native_tables.event_results(failover),
-    }
-    return NativeReplay(tables, facts, (touched, facts, held))
-
-
-_BROADCAST_ROWS = 1_000_000
+    }, touched
 
 
 def _small(frame: DataFrame) -> tuple[DataFrame, DataFrame]:

@@ -96,16 +96,18 @@ def failover_facts(
     ``not_live`` and ``unreachable`` (not even shutting down) list ids that partitions mention;
     ``offline_order`` the broker groups of the offline call in Kafka's order; ``brokers`` who is
     registered. ``f`` holds the plain values; a step in it is null when its call has no input.
+
+    All sides have a row per snapshot, so they are broadcast: a shuffle would cost more.
     """
     return (
         scenarios.selectExpr(
             *SCENARIO_KEY,
             "from_json(get(events, 0), 'controller INT, dead ARRAY<INT>, forget BOOLEAN') AS event",
         )
-        .join(snapshots, on=list(SNAPSHOT_KEY), how="inner")
-        .join(_registered(brokers), on=list(SNAPSHOT_KEY), how="left")
-        .join(mentioned, on=list(SNAPSHOT_KEY), how="left")
-        .join(_unclean_levels(configs), on=list(SNAPSHOT_KEY), how="left")
+        .join(snapshots.hint("broadcast"), on=list(SNAPSHOT_KEY), how="inner")
+        .join(_registered(brokers).hint("broadcast"), on=list(SNAPSHOT_KEY), how="left")
+        .join(mentioned.hint("broadcast"), on=list(SNAPSHOT_KEY), how="left")
+        .join(_unclean_levels(configs).hint("broadcast"), on=list(SNAPSHOT_KEY), how="left")
         .transform(_with_event)
         .transform(_with_broker_sets)
         .transform(_with_calls)
