@@ -9,11 +9,8 @@ import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
-import pytest
 
 from understudy.schemas import REPLAY_TABLES
-
-pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 TROUBLE = ROOT / "data" / "sample" / "shop-eu-2026-03-01T0930.json"

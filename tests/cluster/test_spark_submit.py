@@ -16,8 +16,6 @@ import pytest
 
 from understudy import bundle
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parents[2]
 TROUBLE = ROOT / "data" / "sample" / "shop-eu-2026-03-01T0930.json"
 WHERE_EXECUTORS_FIND_US = """
