@@ -21,6 +21,7 @@ from pyspark.sql import types as T
 from understudy import schemas
 from understudy.errors import BadInputError
 from understudy.frames import small_frame
+from understudy.names import SNAPSHOT_KEY
 from understudy.sources import document as D
 from understudy.sources import documents
 
@@ -308,7 +309,6 @@ _SCENARIOS: Final = T.StructType(
         T.StructField("number", schemas.INT),
     ]
 )
-_KEY: Final = ("cluster", "snapshot_id")
 
 
 def resolve(spark: SparkSession, scenarios: Sequence[Scenario], snapshots: DataFrame) -> DataFrame:
@@ -320,34 +320,34 @@ def resolve(spark: SparkSession, scenarios: Sequence[Scenario], snapshots: DataF
         for number, each in enumerate(scenarios)
     ]
     given = small_frame(spark, rows, _SCENARIOS)
-    keys = snapshots.select(*_KEY)
+    keys = snapshots.select(*SNAPSHOT_KEY)
     # One join for each way of naming snapshots that occurs, however many scenarios there are.
     ways = sorted({(each.cluster is None, each.snapshot_id is None) for each in scenarios})
     resolved = reduce(DataFrame.unionByName, (_matches(given, keys, way) for way in ways))
     names_repeat = len({each.scenario for each in scenarios}) < len(scenarios)
     if names_repeat or ways != [(True, True)]:
         _check(scenarios, resolved)
-    return resolved.select(*_KEY, "scenario", "events")
+    return resolved.select(*SNAPSHOT_KEY, "scenario", "events")
 
 
 def _matches(given: DataFrame, keys: DataFrame, left_open: tuple[bool, bool]) -> DataFrame:
     """The scenarios that leave exactly these keys open, beside the snapshots they match."""
-    named = [key for key, is_open in zip(_KEY, left_open, strict=True) if not is_open]
-    others = [key for key in _KEY if key not in named]
+    named = [key for key, is_open in zip(SNAPSHOT_KEY, left_open, strict=True) if not is_open]
+    others = [key for key in SNAPSHOT_KEY if key not in named]
     wanted = given
-    for key, is_open in zip(_KEY, left_open, strict=True):
+    for key, is_open in zip(SNAPSHOT_KEY, left_open, strict=True):
         wanted = wanted.where(F.col(key).isNull() if is_open else F.col(key).isNotNull())
     wanted = F.broadcast(wanted.drop(*others))
     joined = keys.join(wanted, named) if named else keys.crossJoin(wanted)
-    return joined.select(*_KEY, "scenario", "events", "number")
+    return joined.select(*SNAPSHOT_KEY, "scenario", "events", "number")
 
 
 def _check(scenarios: Sequence[Scenario], resolved: DataFrame) -> None:
     """One small job: every scenario has a snapshot, and no snapshot has two of one name."""
-    per_name = resolved.groupBy(*_KEY, "scenario").agg(
+    per_name = resolved.groupBy(*SNAPSHOT_KEY, "scenario").agg(
         F.array_sort(F.collect_list("number")).alias("numbers")
     )
-    repeated = F.when(F.size("numbers") > 1, F.struct(*_KEY, "scenario"))
+    repeated = F.when(F.size("numbers") > 1, F.struct(*SNAPSHOT_KEY, "scenario"))
     row = per_name.agg(
         F.array_distinct(F.flatten(F.collect_set("numbers"))).alias("matched"),
         F.slice(F.array_sort(F.collect_set(repeated)), 1, _PROBLEMS_NAMED).alias("repeated"),

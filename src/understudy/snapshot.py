@@ -8,8 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from understudy import schemas
-
-KEY = ("cluster", "snapshot_id")
+from understudy.names import SNAPSHOT_KEY
 
 
 @dataclass(frozen=True)
@@ -34,10 +33,10 @@ class Snapshots:
 
     def only(self, snapshots: DataFrame) -> Snapshots:
         """The same, restricted to the keys of *snapshots*; the quarantine stays as it is."""
-        keys = F.broadcast(snapshots.select(*KEY))
+        keys = F.broadcast(snapshots.select(*SNAPSHOT_KEY))
 
         def chosen(table: DataFrame) -> DataFrame:
-            return table.join(keys, list(KEY), "left_semi").select(*table.columns)
+            return table.join(keys, list(SNAPSHOT_KEY), "left_semi").select(*table.columns)
 
         return replace(
             self,

@@ -28,10 +28,10 @@ from understudy.controller.words import (
     SENT_AGAIN,
     SHRUNK,
     UNCHANGED,
+    UNCLEAN_SETTING,
 )
 from understudy.controller.zk import Event, ZkController
 
-UNCLEAN_KEY = "unclean.leader.election.enable"
 CanonicalRow = Mapping[str, Any]
 
 
@@ -113,7 +113,7 @@ def load(rows: SnapshotRows) -> ControllerContext:
 def _unclean(configs: Iterable[CanonicalRow]) -> UncleanElection:
     unclean = UncleanElection()
     for config in configs:
-        if config["key"] != UNCLEAN_KEY:
+        if config["key"] != UNCLEAN_SETTING:
             continue
         value = config["value"].strip().lower() == "true"
         scope = config["scope"]

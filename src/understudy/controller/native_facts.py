@@ -19,9 +19,9 @@ from pyspark.sql import functions as F
 from understudy.controller import releases
 from understudy.controller.group_order import with_group_order
 from understudy.controller.native_sql import NO_IDS, struct
+from understudy.controller.words import UNCLEAN_SETTING
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY, TOPIC_KEY
 
-UNCLEAN_KEY: Final = "unclean.leader.election.enable"
 _IS_TRUE: Final = "lower(trim(value)) = 'true'"
 
 
@@ -30,7 +30,7 @@ def topic_exceptions(topics: DataFrame, configs: DataFrame) -> DataFrame:
     queued = topics.where("queued_for_deletion").selectExpr(
         *TOPIC_KEY, "true AS queued", "CAST(NULL AS BOOLEAN) AS unclean_topic"
     )
-    overrides = configs.where(f"scope = 'topic' AND key = '{UNCLEAN_KEY}'").selectExpr(
+    overrides = configs.where(f"scope = 'topic' AND key = '{UNCLEAN_SETTING}'").selectExpr(
         *SNAPSHOT_KEY, "name AS topic", "CAST(NULL AS BOOLEAN)", f"{_IS_TRUE} AS unclean_topic"
     )
     return (
@@ -147,7 +147,7 @@ def _unclean_levels(configs: DataFrame) -> DataFrame:
     """Per snapshot, the unclean setting of the cluster, the properties file and each broker."""
     by_broker = "struct(CAST(name AS INT) AS id, is_on)"
     return (
-        configs.where(f"key = '{UNCLEAN_KEY}' AND scope != 'topic'")
+        configs.where(f"key = '{UNCLEAN_SETTING}' AND scope != 'topic'")
         .selectExpr(*SNAPSHOT_KEY, "scope", "name", f"{_IS_TRUE} AS is_on")
         .groupBy(*SNAPSHOT_KEY)
         .agg(

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from pyspark.sql import DataFrame
 
 from understudy.controller.native_sql import NO_IDS, struct, text
+from understudy.controller.records import LeaderAndIsr
 from understudy.controller.states import NEW_PARTITION, OFFLINE_PARTITION, ONLINE_PARTITION
 from understudy.controller.words import NO_LEADER, RECOVERED, RECOVERING
 from understudy.names import PARTITION_KEY, SNAPSHOT_KEY, TOPIC_KEY
@@ -28,14 +29,7 @@ _HEALTHY: Final = """
     AND NOT exists(replicas, r -> array_contains(not_live, r))
 """
 
-RECORD: Final = (
-    "leader",
-    "leader_epoch",
-    "isr",
-    "partition_epoch",
-    "controller_epoch",
-    "recovery",
-)
+RECORD: Final = LeaderAndIsr._fields
 
 
 class Failover(NamedTuple):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+UNCLEAN_SETTING: Final = "unclean.leader.election.enable"
+
 NO_LEADER: Final = -1
 LEADER_DURING_DELETE: Final = -2
 EPOCH_DURING_DELETE: Final = -2

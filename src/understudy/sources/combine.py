@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from understudy import schemas
 from understudy.errors import BadInputError
+from understudy.names import SNAPSHOT_KEY
 from understudy.snapshot import Snapshots
 
 SOURCE: Final = "_source"
@@ -24,7 +25,6 @@ POSITION: Final = "_position"
 FILE_DIGEST: Final = "_file_digest"
 ORIGIN: Final = (SOURCE, POSITION)
 
-_KEY: Final = ("cluster", "snapshot_id")
 _OTHERS_NAMED: Final = 3
 
 
@@ -81,7 +81,7 @@ def _summary(index: DataFrame) -> Row:
         F.size(files).alias("files"),
         F.sha2(F.array_join(digests, ","), 256).alias("digest"),
         F.count("content_digest").alias("snapshots_read"),
-        F.size(F.collect_set(F.when(read_well, F.struct(*_KEY)))).alias("snapshots"),
+        F.size(F.collect_set(F.when(read_well, F.struct(*SNAPSHOT_KEY)))).alias("snapshots"),
     ).head()
     if row is None:
         raise AssertionError("an aggregate without groups has one row")
@@ -106,7 +106,7 @@ def _copies(index: DataFrame) -> DataFrame:
     place = F.struct(SOURCE, F.length(POSITION).alias("width"), POSITION, F.col("content_digest"))
     return (
         index.where("content_digest IS NOT NULL")
-        .groupBy(*_KEY)
+        .groupBy(*SNAPSHOT_KEY)
         .agg(F.array_sort(F.collect_set(place)).alias("copies"))
         .withColumn("contradicts", F.size(F.array_distinct("copies.content_digest")) > 1)
     )
@@ -115,21 +115,21 @@ def _copies(index: DataFrame) -> DataFrame:
 def _without_copies(tables: dict[str, DataFrame], copies: DataFrame) -> dict[str, DataFrame]:
     chosen = F.broadcast(
         copies.where("NOT contradicts").select(
-            *_KEY, *(F.col("copies")[0][column].alias(column) for column in ORIGIN)
+            *SNAPSHOT_KEY, *(F.col("copies")[0][column].alias(column) for column in ORIGIN)
         )
     )
     kept = {
-        name: tables[name].join(chosen, [*ORIGIN, *_KEY], "left_semi")
+        name: tables[name].join(chosen, [*ORIGIN, *SNAPSHOT_KEY], "left_semi")
         for name in schemas.SNAPSHOT_TABLES
     }
     contradictions = (
         copies.where("contradicts")
-        .select(*_KEY, "copies", F.explode("copies").alias("own"))
+        .select(*SNAPSHOT_KEY, "copies", F.explode("copies").alias("own"))
         .select(
             *(F.col("own")[column].alias(column) for column in ORIGIN),
             F.col("own")[SOURCE].alias("source"),
             F.col("own")[POSITION].alias("position"),
-            *_KEY,
+            *SNAPSHOT_KEY,
             F.array(_contradiction(F.col("copies"), F.col("own"))).alias("problems"),
         )
     )
