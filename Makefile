@@ -78,7 +78,7 @@ help: ## this list
 
 # --- The virtual environment -------------------------------------------------------------------
 
-# spark-submit runs `python3` unless told otherwise; the environment's own knows our packages.
+# The spark-submit that pip installs looks for Spark with the PATH's python3, which may have none.
 $(READY): pyproject.toml constraints.txt
 	@$(check_python)
 	@$(check_java)
@@ -87,9 +87,15 @@ $(READY): pyproject.toml constraints.txt
 	@PIP_BUILD_CONSTRAINT=$(CURDIR)/constraints.txt PIP_CONSTRAINT=$(CURDIR)/constraints.txt \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		-c constraints.txt -e '.[spark,test,lint]'
-	@conf="$$($(BIN)/python -c 'import pyspark; print(pyspark.__path__[0])')/conf"; \
-	mkdir -p "$$conf"; \
-	echo 'export PYSPARK_PYTHON="$${PYSPARK_PYTHON:-$(CURDIR)/$(BIN)/python}"' > "$$conf/spark-env.sh"
+	@printf '%s\n' '#!/usr/bin/env bash' \
+		'# Finds its own Python and Spark, so that it works without the environment being active.' \
+		'bin="$$(cd "$$(dirname "$${BASH_SOURCE[0]}")" && pwd)"' \
+		'export PYSPARK_PYTHON="$${PYSPARK_PYTHON:-$$bin/python}"' \
+		'home="$$("$$bin/python" -c "import pyspark; print(pyspark.__path__[0])")"' \
+		'export SPARK_HOME="$${SPARK_HOME:-$$home}"' \
+		'exec "$$SPARK_HOME/bin/spark-submit" "$$@"' > $(BIN)/spark-submit.new
+	@chmod +x $(BIN)/spark-submit.new
+	@mv $(BIN)/spark-submit.new $(BIN)/spark-submit
 	@touch $@
 
 define check_python

@@ -161,12 +161,12 @@ def _notes(facts: DataFrame) -> tuple[int, list[str]]:
     notes = []
     if total.reassigning:
         notes.append(
-            f"{total.reassigning} partitions have a reassignment in flight; "
+            f"partitions with a reassignment in flight: {total.reassigning}; "
             "the replay ends before the new controller resumes it"
         )
     if total.queued:
         notes.append(
-            f"{total.queued} partitions belong to topics queued for deletion; "
+            f"partitions of topics queued for deletion: {total.queued}; "
             "the replay ends before the new controller resumes deleting them"
         )
     unverified = [r for r in total.releases if not releases.is_verified(r)]

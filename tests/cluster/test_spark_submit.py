@@ -62,7 +62,7 @@ def submit(scratch: Path, *arguments: str) -> str:
     done = subprocess.run(
         command,
         cwd=scratch,
-        env={**environment, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable},
+        env={**environment, "SPARK_LOCAL_IP": "127.0.0.1"},  # it finds its own Python
         capture_output=True,
         text=True,
         timeout=600,
