@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from understudy.controller.records import Assignment, LeaderAndIsr, TopicPartition
-from understudy.controller.words import ASSIGNMENT_WRITE, STATE_WRITE
+from understudy.controller.records import LeaderAndIsr, TopicPartition
+from understudy.controller.words import STATE_WRITE
 
 Row = tuple[Any, ...]
 
@@ -58,15 +58,8 @@ class Journal:
         )
 
     def state_written(self, tp: TopicPartition, record: LeaderAndIsr) -> None:
-        self._write(STATE_WRITE, tp, *record, None, None, None)
-
-    def assignment_written(self, tp: TopicPartition, assignment: Assignment) -> None:
-        self._write(ASSIGNMENT_WRITE, tp, *(None,) * 6, *assignment)
-
-    def _write(self, kind: str, tp: TopicPartition, *columns: Any) -> None:  # noqa: ANN401
-        self.metadata_writes.append(
-            (len(self.metadata_writes) + 1, *self._at(), kind, *tp, *columns)
-        )
+        seq = len(self.metadata_writes) + 1
+        self.metadata_writes.append((seq, *self._at(), STATE_WRITE, *tp, *record, None, None, None))
 
     def request(self, *columns: Any) -> None:  # noqa: ANN401 - a row of many types
         self.requests.append((*self._at(), *columns))
@@ -89,6 +82,3 @@ class Journal:
             (*self._at(), *tp, strategy, candidates, chosen, clean, unclean_allowed_by, reason)
         )
         self.last_election[tp] = (strategy, clean, reason)
-
-    def event_result(self, tp: TopicPartition | None, error: str | None) -> None:
-        self.event_results.append((self.event, self.event_type, *(tp or (None, None)), error))

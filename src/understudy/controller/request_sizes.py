@@ -43,16 +43,18 @@ class _Format(NamedTuple):
         return _Format(1, 1, 1) if flexible else _Format(4, 2, 0)
 
 
+def _header(f: _Format, *, with_broker_epoch: bool) -> int:
+    """The request header, then the controller's id and epoch that open every body."""
+    controller = 4 + 4
+    return _FRAME + _CLIENT_ID + 2 * f.tags + controller + (_EPOCH if with_broker_epoch else 0)
+
+
 def leader_and_isr(version: int) -> Coefficients:
     f = _Format.of(flexible=version >= 4)
     grouped = version >= 2
     lists = 4 if version >= 3 else 2
     return Coefficients(
-        base=_FRAME
-        + _CLIENT_ID
-        + 2 * f.tags
-        + 8
-        + (_EPOCH if grouped else 0)
+        base=_header(f, with_broker_epoch=grouped)
         + (1 if version >= 5 else 0)
         + (1 if version >= 7 else 0)
         + 2 * f.array,
@@ -75,13 +77,7 @@ def update_metadata(version: int) -> Coefficients:
     f = _Format.of(flexible=version >= 6)
     grouped = version >= 5
     return Coefficients(
-        base=_FRAME
-        + _CLIENT_ID
-        + 2 * f.tags
-        + 8
-        + (_EPOCH if grouped else 0)
-        + (1 if version >= 8 else 0)
-        + 2 * f.array,
+        base=_header(f, with_broker_epoch=grouped) + (1 if version >= 8 else 0) + 2 * f.array,
         per_topic=(f.string + f.array + f.tags + (_UUID if version >= 7 else 0)) if grouped else 0,
         per_partition=24
         + (3 if version >= 4 else 2) * f.array
@@ -99,11 +95,7 @@ def stop_replica(version: int) -> Coefficients:
     grouped = version >= 1
     by_partition = version >= 3
     return Coefficients(
-        base=_FRAME
-        + _CLIENT_ID
-        + 2 * f.tags
-        + 8
-        + (_EPOCH if grouped else 0)
+        base=_header(f, with_broker_epoch=grouped)
         + (0 if by_partition else 1)
         + (1 if version >= 4 else 0)
         + f.array,

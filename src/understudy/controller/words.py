@@ -33,7 +33,6 @@ STATE_CHANGE_FAILED: Final = "StateChangeFailed"
 
 # metadata_writes.kind
 STATE_WRITE: Final = "state"
-ASSIGNMENT_WRITE: Final = "assignment"
 
 # decisions.strategy
 OFFLINE_STRATEGY: Final = "offline"
@@ -54,7 +53,6 @@ NOT_TRIED: Final = "not_tried"
 UNCHANGED: Final = "unchanged"
 RECORD_REFRESHED: Final = "record_refreshed"
 ISR_SHRUNK: Final = "isr_shrunk"
-ISR_CHANGED: Final = "isr_changed"
 ELECTED: Final = "elected"
 ELECTED_UNCLEAN: Final = "elected_unclean"
 INITIALIZED: Final = "initialized"
