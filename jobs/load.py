@@ -1,4 +1,4 @@
-"""Loads snapshot documents into a snapshot store.
+"""Loads snapshots, in whatever form there are any, into a snapshot store.
 
 The arguments are those of ``understudy load``; everything else comes from spark-submit.
 """

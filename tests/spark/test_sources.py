@@ -374,7 +374,7 @@ def test_scenarios_find_their_snapshots(spark: SparkSession) -> None:
         Scenario("exact", "c2", "s1", ("e",)),
     ]
     resolved = scenarios.resolve(spark, given, snapshots)
-    assert resolved.columns == ["cluster", "snapshot_id", "scenario", "events"]
+    assert resolved.columns == ["cluster", "snapshot_id", "scenario", "events", "number"]
     found = sorted((row.scenario, row.cluster, row.snapshot_id) for row in resolved.collect())
     assert found == [
         ("exact", "c2", "s1"),

@@ -1,15 +1,19 @@
-"""The only readers: every form of input ends in the canonical tables of :class:`Snapshots`."""
+"""The only readers: every form of input ends in the canonical tables of :class:`Snapshots`.
+
+Spark is loaded when something is read: the names of the forms are known without it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from pyspark.sql import SparkSession
+from understudy.sources.forms import Wanted
 
-from understudy.errors import UsageError
-from understudy.snapshot import Snapshots
-from understudy.sources import documents, store
-from understudy.sources.combine import combine
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from understudy.snapshot import Snapshots
 
 
 def read(spark: SparkSession, paths: Sequence[str]) -> Snapshots:
@@ -17,12 +21,18 @@ def read(spark: SparkSession, paths: Sequence[str]) -> Snapshots:
 
     The caller closes the result.
     """
-    if not paths:
-        raise UsageError("no path to read snapshots from was given")
-    given = list(dict.fromkeys(paths))
-    stores = [path for path in given if store.is_store(spark, path)]
-    others = [path for path in given if path not in stores]
+    from understudy.sources import documents, store  # noqa: PLC0415
+    from understudy.sources.combine import combine  # noqa: PLC0415
+
+    stores, others = store.divide(spark, paths)
     parts = [store.read(spark, path) for path in stores]
     if others:
         parts.append(documents.read(spark, others))
     return combine(parts)
+
+
+def load(spark: SparkSession, paths: Sequence[str], wanted: Wanted | None = None) -> Snapshots:
+    """The snapshots in *paths*, whatever form they have; see :mod:`understudy.sources.loading`."""
+    from understudy.sources import loading  # noqa: PLC0415
+
+    return loading.load(spark, paths, wanted or Wanted())

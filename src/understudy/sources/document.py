@@ -469,13 +469,13 @@ def _configs(
         here = (*where, config)
         if name(config, here, to) is None or text(value, here, to) is None:
             continue
-        refusal = _config_refusal(config, value)
+        refusal = config_refusal(config, value)
         if refusal:
             to.add(here, refusal)
         yield scope, owner, config, value
 
 
-def _config_refusal(config: str, value: str) -> str | None:
+def config_refusal(config: str, value: str) -> str | None:
     """Why Kafka's ConfigDef would not parse a value the controller's rules depend on."""
     if config == UNCLEAN:
         if value.strip(_JAVA_BLANKS).lower() not in ("true", "false"):
@@ -530,8 +530,8 @@ def _content(document: dict[str, Any], to: Problems) -> Content | None:
         name(document[each], (each,), to) if _required(document, each, (), to) else None
         for each in ("cluster", "snapshot_id")
     ]
-    release = _optional(document, "release", _release, (), to) or DEFAULT_RELEASE
-    version = _optional(document, "metadata_version", _metadata_version, (), to)
+    release = _optional(document, "release", release_name, (), to) or DEFAULT_RELEASE
+    version = _optional(document, "metadata_version", metadata_version_name, (), to)
     configs = list(_configs(document.get("configs", {}), "cluster", None, ("configs",), to))
     static = document.get("static_configs", {})
     configs += _configs(static, "static", None, ("static_configs",), to)
@@ -567,11 +567,11 @@ def newest_metadata_version(release: str) -> str:
     return ".".join(numbers[: 3 if numbers[0] == "0" else 2])
 
 
-def _release(value: Json, where: Where, to: Problems) -> str:
+def release_name(value: Json, where: Where, to: Problems) -> str:
     return _like(value, _RELEASE, "3.9 or 3.9.1", where, to)
 
 
-def _metadata_version(value: Json, where: Where, to: Problems) -> str:
+def metadata_version_name(value: Json, where: Where, to: Problems) -> str:
     return _like(value, _METADATA_VERSION, "3.9 or 3.7-IV2", where, to)
 
 

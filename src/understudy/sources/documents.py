@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 MAX_FILE_BYTES: Final = 2**30
 """Spark hands a file over in one piece, and one value of it cannot pass 2 GiB."""
 
+_PATTERN: Final = re.compile(r"[\\{}\[\]*?]")
+_ESCAPED: Final = re.compile(r"\\.")
 _KEY: Final = ("cluster", "snapshot_id")
 _NESTED: Final = ("brokers", "topics", "partitions", "configs")
 
@@ -38,7 +41,7 @@ def _without_key(schema: T.StructType) -> T.StructType:
     return T.StructType([field for field in schema if field.name not in _KEY])
 
 
-_DOCUMENTS: Final = T.StructType(
+DOCUMENTS: Final = T.StructType(
     [
         T.StructField("source", schemas.STRING),
         T.StructField("position", schemas.STRING),
@@ -62,13 +65,14 @@ def read(spark: SparkSession, paths: Sequence[str]) -> Part:
     Every reading has a name of its own: Spark shares what is kept between equal plans, and would
     answer the second reading of a path from the first, though the file may have changed since.
     """
+    parse_each = partial(_parse_files, reading=uuid4().hex)
+    return part_of(paths, files(spark, paths).mapInArrow(parse_each, DOCUMENTS))
+
+
+def part_of(paths: Sequence[str], parsed: DataFrame) -> Part:
+    """What *parsed*, a frame of the schema DOCUMENTS, gives; it is kept until it is closed."""
     names = {"source": SOURCE, "position": POSITION, "file_digest": FILE_DIGEST}
-    documents = (
-        files(spark, paths)
-        .mapInArrow(partial(_parse_files, reading=uuid4().hex), _DOCUMENTS)
-        .withColumnsRenamed(names)
-        .persist()
-    )
+    documents = parsed.withColumnsRenamed(names).persist()
     return Part(
         paths=tuple(paths),
         index=documents.where("part = 0").select(
@@ -93,25 +97,46 @@ def _tables(documents: DataFrame) -> dict[str, DataFrame]:
     }
 
 
-def files(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """The path and content of every file below *paths*; no content for one that is too large."""
-    reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
-    hidden = _hidden_names(paths)
-    if hidden:
-        # Spark passes over names that begin with '_' or '.', even when they are asked for.
-        asked = "|".join(fnmatch.translate(name) for name in hidden)
-        reader = reader.option("ignoredPathSegmentRegex", f"^(?!(?:{asked}))[._]")
-    try:
-        found = reader.load(list(paths))
-        _ = found.columns  # without a question Spark Connect does not look at the paths
-    except AnalysisException as error:
-        raise _missing(spark, paths, error) from error
+def files(spark: SparkSession, paths: Sequence[str], also_hidden: Sequence[str] = ()) -> DataFrame:
+    """The path and content of every file below *paths*; no content for one that is too large.
+
+    *also_hidden* are patterns of names that are looked into though they begin with '_' or '.'.
+    """
+    found = _found(spark, paths, also_hidden)
     small = F.col("length") <= MAX_FILE_BYTES
     return (
         found.where(small)
         .select("path", "content")
         .unionAll(found.where(~small).select("path", F.lit(None).cast("binary")))
     )
+
+
+def listed(spark: SparkSession, paths: Sequence[str], also_hidden: Sequence[str] = ()) -> DataFrame:
+    """The path and length of every file below *paths*; none of them is opened."""
+    return _found(spark, paths, also_hidden).select("path", "length")
+
+
+def literally(path: str) -> str:
+    """A path as Hadoop reads it when none of its characters is meant as a pattern."""
+    return _PATTERN.sub(r"\\\g<0>", path)
+
+
+def _found(spark: SparkSession, paths: Sequence[str], also_hidden: Sequence[str]) -> DataFrame:
+    reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+    hidden = [*_hidden_names(paths), *also_hidden]
+    if hidden:
+        # Spark passes over names that begin with '_' or '.', even when they are asked for.
+        asked = "|".join(fnmatch.translate(name) for name in hidden)
+        reader = reader.option("ignoredPathSegmentRegex", f"^(?!(?:{asked}))[._]")
+    # A single path is looked at for the metadata of a streaming sink first, which leaves a stack
+    # trace in the log if it is a pattern. Named twice it is not, and its files are still read once.
+    named = [*paths, *paths] if len(paths) == 1 else list(paths)
+    try:
+        found = reader.load(named)
+        _ = found.columns  # without a question Spark Connect does not look at the paths
+    except AnalysisException as error:
+        raise _missing(spark, paths, error) from error
+    return found
 
 
 def _missing(spark: SparkSession, paths: Sequence[str], error: AnalysisException) -> Exception:
@@ -131,7 +156,8 @@ def _is_there(spark: SparkSession, path: str) -> bool:
 
 
 def _hidden_names(paths: Sequence[str]) -> list[str]:
-    names = (path.rstrip("/").rpartition("/")[2] for path in paths)
+    last = (path.rstrip("/").rpartition("/")[2] for path in paths)
+    names = (_ESCAPED.sub("?", name) for name in last)
     return sorted({name for name in names if name.startswith(("_", "."))} - {".", ".."})
 
 

@@ -52,9 +52,11 @@ _TYPES: Final[dict[str, pa.DataType]] = {
     "elr": _IDS,
     "last_known_elr": _IDS,
     "directories": _STRINGS,
+    "problems": _STRINGS,
 }
 """The Arrow type of every column that is no string."""
 
+_KEY: Final = ("cluster", "snapshot_id")
 _LISTS: Final = {
     "brokers": C.BROKER_COLUMNS,
     "topics": C.TOPIC_COLUMNS,
@@ -97,6 +99,29 @@ def _parts(parsed: Parsed) -> Iterator[tuple[C.Row | None, list[list[C.Row]]]]:
     yield content.snapshot, [rows[:LIST_ROWS] for rows in lists]
     for start in range(LIST_ROWS, max(map(len, lists)), LIST_ROWS):
         yield None, [rows[start : start + LIST_ROWS] for rows in lists]
+
+
+def table_of(name: str, source: str, parsed: Parsed) -> Iterator[pa.RecordBatch]:
+    """The rows of one canonical table, or of the quarantine, that one document gives."""
+    key = (parsed.cluster, parsed.snapshot_id)
+    content = parsed.content
+    columns: tuple[str, ...]
+    rows: list[C.Row]
+    if name == "quarantine":
+        columns = ("source", "position", *_KEY, "problems")
+        rows = [(source, parsed.position, *key, list(parsed.problems))] if parsed.problems else []
+    elif name == "provenance":
+        columns = (*_KEY, "source", "position")
+        rows = [(*key, source, parsed.position)] if content else []
+    elif name == "snapshots":
+        columns = (*_KEY, *C.SNAPSHOT_COLUMNS)
+        rows = [(*key, *content.snapshot)] if content else []
+    else:
+        columns = (*_KEY, *_LISTS[name])
+        rows = [(*key, *row) for row in getattr(content, name)] if content else []
+    for start in range(0, len(rows), LIST_ROWS):
+        some = _structs(columns, rows[start : start + LIST_ROWS])
+        yield pa.RecordBatch.from_struct_array(some)
 
 
 def _batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from understudy import publish, schemas
-from understudy.errors import BadInputError
+from understudy.errors import BadInputError, UsageError
 from understudy.frames import small_frame
 from understudy.sources.combine import FILE_DIGEST, POSITION, SOURCE, Part
 
@@ -24,6 +24,15 @@ _DOCUMENT_ENDINGS: Final = (".json", ".jsonl", ".ndjson", ".gz")
 def is_store(spark: SparkSession, path: str) -> bool:
     """Whether runs were published to *path*; nobody calls a directory of runs ``x.json``."""
     return not path.lower().endswith(_DOCUMENT_ENDINGS) and publish.is_store(spark, path)
+
+
+def divide(spark: SparkSession, paths: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The stores among *paths*, and the others; each path once."""
+    if not paths:
+        raise UsageError("no path to read snapshots from was given")
+    given = list(dict.fromkeys(paths))
+    stores = [path for path in given if is_store(spark, path)]
+    return stores, [path for path in given if path not in stores]
 
 
 def read(spark: SparkSession, path: str) -> Part:
