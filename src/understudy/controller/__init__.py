@@ -1,12 +1,12 @@
 """The pure decision core: what a Kafka controller decides, given what it knows.
 
-No input or output, no session, no clock. Two forms of the same rules live side by side:
+No input or output, no session, no clock.
 
-- the *interpreter* (``context``, ``replica_machine``, ``partition_machine``, ``request_batch``,
-  ``elections``, ``zk``) is plain Python that reads like Kafka's own controller and is exact for any
-  sequence of events;
-- the *native* form (``elections_sql``, ``native_failover``) is the same decisions as Spark column
-  expressions over whole snapshots at once.
+- ``profiles`` names whose rules there are. ``zk``, ``zk_legacy`` and ``kraft`` each say how an
+  event is a sequence of decisions; the modules beside them take those decisions. Together they are
+  the *interpreters*: plain Python that reads like Kafka's controller, exact for any sequence.
+- ``interpreted`` runs them over DataFrames, in one pass over the partitions a scenario touches.
+- ``native`` is the failover of profile ``zk`` as Spark column expressions over whole snapshots.
 
-Tests hold the two equal on every table, and both equal to Apache Kafka's own classes.
+Tests hold all of it to Apache Kafka's own classes, and the native form to the interpreter.
 """

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from understudy.controller.records import LeaderAndIsr, TopicPartition
-from understudy.controller.words import STATE_WRITE
+from understudy.controller.records import Assignment, LeaderAndIsr, TopicPartition
+from understudy.controller.words import ASSIGNMENT_WRITE, DELETE_TOPIC_WRITE, STATE_WRITE
 
 Row = tuple[Any, ...]
 
@@ -27,7 +27,21 @@ class Journal:
         self.request_partitions: list[Row] = []
         self.decisions: list[Row] = []
         self.event_results: list[Row] = []
+        self.epochs_raised: set[TopicPartition] = set()
         self.last_election: dict[TopicPartition, tuple[str, bool | None, str]] = {}
+
+    def forget_until(self, step: int) -> None:
+        """Drop what was written so far, as somebody else has it, and go on after *step*."""
+        self.step = step
+        for rows in (
+            self.transitions,
+            self.metadata_writes,
+            self.requests,
+            self.request_partitions,
+            self.decisions,
+            self.event_results,
+        ):
+            rows.clear()
 
     def begin_event(self, event_type: str) -> None:
         self.event += 1
@@ -58,8 +72,25 @@ class Journal:
         )
 
     def state_written(self, tp: TopicPartition, record: LeaderAndIsr) -> None:
-        seq = len(self.metadata_writes) + 1
-        self.metadata_writes.append((seq, *self._at(), STATE_WRITE, *tp, *record, None, None, None))
+        self._written(STATE_WRITE, *tp, *record, None, None, None)
+
+    def epoch_raised(self, tp: TopicPartition, record: LeaderAndIsr) -> None:
+        """The same record was written under a new leader epoch, to be sent anew."""
+        self.state_written(tp, record)
+        self.epochs_raised.add(tp)
+
+    def assignment_written(self, tp: TopicPartition, assignment: Assignment) -> None:
+        self._written(ASSIGNMENT_WRITE, *tp, *(None,) * 6, *assignment)
+
+    def topic_deleted(self, topic: str) -> None:
+        self._written(DELETE_TOPIC_WRITE, topic, *(None,) * 10)
+
+    def _written(self, *columns: Any) -> None:  # noqa: ANN401 - a row of many types
+        self.metadata_writes.append((len(self.metadata_writes) + 1, *self._at(), *columns))
+
+    def event_result(self, tp: TopicPartition | None, error: str | None) -> None:
+        """What the event answers for a partition; without one, for itself as a whole."""
+        self.event_results.append((self.event, self.event_type, *(tp or (None, None)), error))
 
     def request(self, *columns: Any) -> None:  # noqa: ANN401 - a row of many types
         self.requests.append((*self._at(), *columns))

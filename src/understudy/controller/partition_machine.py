@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
+from typing import Final
 
 from understudy.controller import elections
 from understudy.controller.context import ControllerContext
@@ -17,7 +18,6 @@ from understudy.controller.request_batch import RequestBatch
 from understudy.controller.states import (
     NEW_PARTITION,
     NON_EXISTENT_PARTITION,
-    OFFLINE_PARTITION,
     ONLINE_PARTITION,
     VALID_PREVIOUS_PARTITION,
 )
@@ -33,17 +33,23 @@ from understudy.controller.words import (
     INVALID,
     LATER_CONTROLLER,
     NO_REPLICA_ONLINE,
+    NO_TARGET_IN_SYNC,
+    NONE_STAYING_IN_SYNC,
     NOT_IN_ISR,
     NOT_TRIED,
     OFFLINE_STRATEGY,
     OK,
     PARTITION_MACHINE,
+    PREFERRED_IN_SYNC,
     PREFERRED_STRATEGY,
+    PREFERRED_UNAVAILABLE,
     REASSIGN_STRATEGY,
     RECOVERED,
     RECOVERING,
     STATE_CHANGE_FAILED,
+    STAYING_IN_SYNC,
     STRANGER_IN_ISR,
+    TARGET_IN_SYNC,
     UNCLEAN_OFF,
 )
 
@@ -63,24 +69,14 @@ class PartitionStateMachine:
         self._journal = journal
 
     def start_up(self) -> None:
-        context = self._context
-        for tp in context.assignments:
-            record = context.leadership.get(tp)
-            if record is None:
-                context.partition_states[tp] = NEW_PARTITION
-            elif context.is_online(record.leader, tp):
-                context.partition_states[tp] = ONLINE_PARTITION
-            else:
-                context.partition_states[tp] = OFFLINE_PARTITION
+        self._context.settle_partition_states()
         self.trigger_online_partition_state_change()
 
-    def trigger_online_partition_state_change(self) -> dict[TopicPartition, str | None]:
-        """Try every new or offline partition of the cluster whose topic is not queued."""
-        tried = [
-            tp
-            for tp, state in self._context.partition_states.items()
-            if state in {NEW_PARTITION, OFFLINE_PARTITION} and not self._context.is_queued(tp)
-        ]
+    def trigger_online_partition_state_change(
+        self, topic: str | None = None
+    ) -> dict[TopicPartition, str | None]:
+        """Try every new or offline partition of the cluster, or of one topic, but queued ones."""
+        tried = self._context.new_and_offline_partitions(topic)
         return self.handle_state_changes(tried, ONLINE_PARTITION, Strategy.OFFLINE)
 
     def handle_state_changes(
@@ -191,7 +187,7 @@ class PartitionStateMachine:
     ) -> tuple[Elected | None, Ids]:
         """Who leads, and who is told; explains itself in the journal."""
         context = self._context
-        assignment = context.assignments[tp]
+        assignment = context.assignment(tp)
         replicas, isr = assignment.replicas, znode.isr
         online = context.online_among((*replicas, *isr), tp)
         unclean_by: str | None = None
@@ -230,7 +226,7 @@ class PartitionStateMachine:
             chosen=chosen,
             clean=None if elected is None else elected.clean,
             unclean_allowed_by=unclean_by,
-            reason=_why(elected, tried, isr, online),
+            reason=_why(strategy, elected, tried, isr, online),
         )
         return elected, recipients
 
@@ -252,12 +248,12 @@ class PartitionStateMachine:
 
     def _write(self, tp: TopicPartition, record: LeaderAndIsr) -> None:
         self._context.znodes[tp] = record
-        self._context.leadership[tp] = record
+        self._context.remember_leadership(tp, record)
         self._journal.state_written(tp, record)
 
     def _set(self, tp: TopicPartition, target: str, record: LeaderAndIsr | None = None) -> None:
         self._log(tp, target, OK, record=record)
-        self._context.partition_states[tp] = target
+        self._context.set_partition_state(tp, target)
 
     def _log(
         self,
@@ -274,7 +270,17 @@ class PartitionStateMachine:
         )
 
 
-def _why(elected: Elected | None, tried: Ids, isr: Ids, online: Ids) -> str:
+# Strategy -> why somebody was elected, why nobody was.
+_REASONS: Final[dict[Strategy, tuple[str, str]]] = {
+    Strategy.REASSIGN: (TARGET_IN_SYNC, NO_TARGET_IN_SYNC),
+    Strategy.PREFERRED: (PREFERRED_IN_SYNC, PREFERRED_UNAVAILABLE),
+    Strategy.CONTROLLED_SHUTDOWN: (STAYING_IN_SYNC, NONE_STAYING_IN_SYNC),
+}
+
+
+def _why(strategy: Strategy, elected: Elected | None, tried: Ids, isr: Ids, online: Ids) -> str:
+    if strategy is not Strategy.OFFLINE:
+        return _REASONS[strategy][elected is None]
     if elected is not None:
         return FIRST_IN_SYNC if elected.clean else FIRST_ONLINE_UNCLEAN
     if not any(r in online for r in tried):

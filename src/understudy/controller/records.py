@@ -35,12 +35,28 @@ class Assignment(NamedTuple):
     def origin(self) -> Ids:
         return minus(self.replicas, self.adding)
 
+    @property
+    def is_being_reassigned(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    def reassign_to(self, target: Ids) -> Assignment:
+        """Kafka's reassignTo: the target first, then what is left of the original replicas."""
+        origin = self.origin
+        replicas = tuple(dict.fromkeys((*target, *origin)))
+        return Assignment(replicas, minus(replicas, origin), minus(replicas, target))
+
     def without(self, replica: int) -> Assignment:
         return Assignment(
             tuple(r for r in self.replicas if r != replica),
             tuple(r for r in self.adding if r != replica),
             tuple(r for r in self.removing if r != replica),
         )
+
+
+def named_partition(name: str) -> TopicPartition:
+    """The partition written ``topic-0``; the last dash splits."""
+    topic, _, partition = name.rpartition("-")
+    return topic, int(partition)
 
 
 def minus(left: Ids, right: Ids) -> Ids:

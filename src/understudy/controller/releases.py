@@ -12,7 +12,17 @@ from typing import Final, NamedTuple
 _PATTERN: Final = r"^(\d+)\.(\d+)(?:\.(\d+))?(?:-IV(\d+))?$"
 _NEWEST: Final = 99
 
+RELEASE_2_5: Final = 2_05_00_00
+RELEASE_2_6: Final = 2_06_00_00
+RELEASE_2_7: Final = 2_07_00_00
+RELEASE_3_1: Final = 3_01_00_00
+RELEASE_3_2: Final = 3_02_00_00
+RELEASE_3_3: Final = 3_03_00_00
+RELEASE_3_4: Final = 3_04_00_00
+
 PROTOCOL_2_6: Final = 2_06_00_00
+PROTOCOL_2_7_IV2: Final = 2_07_00_02  # leaders ask the controller to change an ISR
+PROTOCOL_2_8: Final = 2_08_00_00  # topics have ids
 PROTOCOL_3_2: Final = 3_02_00_00
 
 # Releases held equal to the published jars; the others of a profile follow the rules.

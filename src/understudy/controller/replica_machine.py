@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from understudy.controller import releases
 from understudy.controller.context import ControllerContext
 from understudy.controller.group_order import group_order
 from understudy.controller.journal import Journal
@@ -48,35 +49,41 @@ class ReplicaStateMachine:
             NON_EXISTENT_REPLICA: self._forget,
         }
 
-    def start_up(self) -> None:
+    def start_up(self, offline_order: Sequence[int] | None = None) -> None:
         """First states by assignment, then the online replicas, then the others as offline."""
         online, offline = self._initialize_states()
         self.handle_state_changes(online, ONLINE_REPLICA)
-        self.handle_state_changes(offline, OFFLINE_REPLICA)
+        self.handle_state_changes(offline, OFFLINE_REPLICA, offline_order)
 
     def _initialize_states(self) -> tuple[list[Replica], list[Replica]]:
-        online: dict[Replica, None] = {}
-        offline: dict[Replica, None] = {}
-        for tp, assignment in self._context.assignments.items():
-            for replica in assignment.replicas:
-                side = online if self._context.is_online(replica, tp) else offline
-                side[(tp, replica)] = None
+        online: list[Replica] = []
+        offline: list[Replica] = []
+        for replica in self._context.replicas_of(self._context.assignments):
+            tp, broker = replica
+            (online if self._context.is_online(broker, tp) else offline).append(replica)
         self._context.replica_states.update(dict.fromkeys(online, ONLINE_REPLICA))
         self._context.replica_states.update(dict.fromkeys(offline, DELETION_INELIGIBLE))
-        return list(online), list(offline)
+        return online, offline
 
-    def handle_state_changes(self, replicas: Sequence[Replica], target: str) -> None:
-        """One call, one batch: broker groups one after the other, in Kafka's own order."""
+    def handle_state_changes(
+        self, replicas: Sequence[Replica], target: str, order: Sequence[int] | None = None
+    ) -> RequestBatch | None:
+        """One call, one batch (None without replicas): broker groups in Kafka's own order.
+
+        That order depends on all brokers in the call; *order* names it where only some are here.
+        """
         if not replicas:
-            return
+            return None
         batch = RequestBatch(self._context, self._journal)
         by_broker: dict[int, list[TopicPartition]] = {}
         for tp, replica in replicas:
             by_broker.setdefault(replica, []).append(tp)
-        for broker in group_order(by_broker):
+        groups = group_order(by_broker) if order is None else filter(by_broker.__contains__, order)
+        for broker in groups:
             valid = self._only_valid(broker, by_broker[broker], target)
             self._effects[target](batch, broker, valid)
         batch.send()
+        return batch
 
     def _only_valid(
         self, broker: int, tps: Iterable[TopicPartition], target: str
@@ -105,11 +112,10 @@ class ReplicaStateMachine:
         context = self._context
         for tp in tps:
             if context.replica_states[(tp, broker)] == NEW_REPLICA:
-                assignment = context.assignments[tp]
+                assignment = context.assignment(tp)
                 if broker not in assignment.replicas:
-                    context.assignments[tp] = assignment._replace(
-                        replicas=(*assignment.replicas, broker)
-                    )
+                    appended = (*assignment.replicas, broker)
+                    context.assign(tp, assignment._replace(replicas=appended))
             elif (record := context.leadership.get(tp)) is not None:
                 batch.add_leader_and_isr([broker], tp, record, is_new=False)
             self._set(tp, broker, ONLINE_REPLICA)
@@ -155,13 +161,15 @@ class ReplicaStateMachine:
             )
             self._context.znodes[tp] = record
             self._journal.state_written(tp, record)
-        self._context.leadership[tp] = record
+        self._context.remember_leadership(tp, record)
         return record
 
     def _start_deletion(self, batch: RequestBatch, broker: int, tps: list[TopicPartition]) -> None:
         for tp in tps:
             self._set(tp, broker, DELETION_STARTED)
             batch.add_stop_replica([broker], tp, delete=True)
+            if broker in self._context.live:
+                self._context.asked_to_delete.add((tp, broker))
 
     def _only_set(self, target: str) -> Callable[[RequestBatch, int, list[TopicPartition]], None]:
         def effect(_batch: RequestBatch, broker: int, tps: list[TopicPartition]) -> None:
@@ -171,10 +179,15 @@ class ReplicaStateMachine:
         return effect
 
     def _forget(self, _batch: RequestBatch, broker: int, tps: list[TopicPartition]) -> None:
+        context = self._context
         for tp in tps:
             self._log(tp, broker, NON_EXISTENT_REPLICA, OK)
-            self._context.assignments[tp] = self._context.assignments[tp].without(broker)
-            del self._context.replica_states[(tp, broker)]
+            assignment = context.assignment(tp)
+            left = assignment.without(broker)
+            if context.release < releases.RELEASE_2_5:  # 2.4 forgets to clean the other two lists
+                left = assignment._replace(replicas=left.replicas)
+            context.assign(tp, left)
+            del context.replica_states[(tp, broker)]
 
     def _set(
         self, tp: TopicPartition, broker: int, target: str, record: LeaderAndIsr | None = None

@@ -8,7 +8,7 @@ partition again overwrites it, except that ``is_new`` and ``delete`` stay set on
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from understudy.controller import releases, request_sizes
 from understudy.controller.context import ControllerContext
@@ -29,7 +29,7 @@ class _LeaderAndIsrBody(NamedTuple):
 
 
 class _MetadataBody(NamedTuple):
-    record: LeaderAndIsr
+    cached: LeaderAndIsr
     replicas: Ids
     offline_replicas: Ids
 
@@ -40,6 +40,8 @@ class _StopBody(NamedTuple):
 
 
 _Body = TypeVar("_Body", _LeaderAndIsrBody, _StopBody)
+
+_ANYONE: Final = -1  # stands for every receiver of a request that is the same for all
 
 
 class RequestBatch:
@@ -57,7 +59,7 @@ class RequestBatch:
         self, brokers: Iterable[int], tp: TopicPartition, record: LeaderAndIsr, *, is_new: bool
     ) -> None:
         bodies = self._leader_and_isr.setdefault(tp, {})
-        assignment = self._context.assignments[tp]
+        assignment = self._context.assignment(tp)
         for broker in brokers:
             if broker >= 0:
                 already_new = broker in bodies and bodies[broker].is_new
@@ -85,19 +87,23 @@ class RequestBatch:
             record = context.leadership.get(tp)
             if record is None:
                 continue  # nothing to tell, but its receivers still get the request
-            if context.is_queued(tp):
-                record = record._replace(
-                    leader=LEADER_DURING_DELETE, leader_epoch=0, partition_epoch=0
-                )
             replicas = context.replicas(tp)
-            offline = tuple(r for r in replicas if not context.is_online(r, tp))
-            self._metadata[tp] = _MetadataBody(record, replicas, offline)
+            known = self._metadata.get(tp)
+            # Nobody comes or goes during a batch, so an unchanged partition is told as it was.
+            if known is None or known.cached is not record or known.replicas is not replicas:
+                offline = tuple(r for r in replicas if not context.is_online(r, tp))
+                self._metadata[tp] = _MetadataBody(record, replicas, offline)
 
     def send(self) -> None:
         """Write the requests down: leader-and-isr, then metadata, then stops."""
         self._send_leader_and_isr()
         self._send_metadata()
         self._send_stop_replica()
+
+    def leader_and_isr_sent_to(self, broker: int) -> list[TopicPartition]:
+        if broker not in self._context.live:
+            return []
+        return [tp for tp, bodies in self._leader_and_isr.items() if broker in bodies]
 
     def _send_leader_and_isr(self) -> None:
         totals = _Totals(self._context, LEADER_AND_ISR)
@@ -119,12 +125,17 @@ class RequestBatch:
             return
         everyone = tuple(sorted(receivers))
         totals = _Totals(self._context, UPDATE_METADATA)
-        for tp, (record, replicas, offline) in self._metadata.items():
+        for tp, (cached, replicas, offline) in self._metadata.items():
+            record = cached
+            if self._context.is_queued(tp):
+                record = cached._replace(
+                    leader=LEADER_DURING_DELETE, leader_epoch=0, partition_epoch=0
+                )
             self._journal.request_partition(
                 UPDATE_METADATA, *tp, None, *record[:5], replicas, None, None, offline,
                 None, None, None,
             )  # fmt: skip
-            totals.add(tp[0], everyone, len(record.isr), Assignment(replicas), len(offline))
+            totals.add(tp[0], (_ANYONE,), len(record.isr), Assignment(replicas), len(offline))
         totals.write(self._journal, everyone)
 
     def _send_stop_replica(self) -> None:
@@ -188,13 +199,15 @@ class _Totals:
                     self._bytes[broker] += size.per_topic + len(topic)
 
     def write(self, journal: Journal, receivers: Ids | None = None) -> None:
+        """One request for each receiver; those named all get what was added for anyone."""
         context = self._context
-        for broker in receivers or sorted(self._partitions):
-            partitions = self._partitions.get(broker, 0)
+        for broker in sorted(self._partitions) if receivers is None else receivers:
+            key = broker if receivers is None else _ANYONE
+            partitions = self._partitions.get(key, 0)
             journal.request(
                 self._request, broker, context.live[broker].epoch, context.controller_id,
                 context.epoch, self._version, partitions,
-                self._size.base + self._bytes.get(broker, 0) + self._live_brokers(partitions),
+                self._size.base + self._bytes.get(key, 0) + self._live_brokers(partitions),
             )  # fmt: skip
 
     def _live_brokers(self, partitions: int) -> int:

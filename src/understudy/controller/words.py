@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 UNCLEAN_SETTING: Final = "unclean.leader.election.enable"
+DELETION_SETTING: Final = "delete.topic.enable"
 
 NO_LEADER: Final = -1
 LEADER_DURING_DELETE: Final = -2
@@ -33,6 +34,24 @@ STATE_CHANGE_FAILED: Final = "StateChangeFailed"
 
 # metadata_writes.kind
 STATE_WRITE: Final = "state"
+ASSIGNMENT_WRITE: Final = "assignment"
+DELETE_TOPIC_WRITE: Final = "delete_topic"
+
+# event_results.error: Kafka's own names
+BROKER_NOT_AVAILABLE: Final = "BROKER_NOT_AVAILABLE"
+ELECTION_NOT_NEEDED: Final = "ELECTION_NOT_NEEDED"
+ELIGIBLE_LEADERS_NOT_AVAILABLE: Final = "ELIGIBLE_LEADERS_NOT_AVAILABLE"
+INELIGIBLE_REPLICA: Final = "INELIGIBLE_REPLICA"
+INVALID_REPLICA_ASSIGNMENT: Final = "INVALID_REPLICA_ASSIGNMENT"
+INVALID_TOPIC_EXCEPTION: Final = "INVALID_TOPIC_EXCEPTION"
+INVALID_UPDATE_VERSION: Final = "INVALID_UPDATE_VERSION"
+NOT_CONTROLLER: Final = "NOT_CONTROLLER"
+NO_REASSIGNMENT_IN_PROGRESS: Final = "NO_REASSIGNMENT_IN_PROGRESS"
+OPERATION_NOT_ATTEMPTED: Final = "OPERATION_NOT_ATTEMPTED"
+PREFERRED_LEADER_NOT_AVAILABLE: Final = "PREFERRED_LEADER_NOT_AVAILABLE"
+UNKNOWN_SERVER_ERROR: Final = "UNKNOWN_SERVER_ERROR"
+UNKNOWN_TOPIC_OR_PARTITION: Final = "UNKNOWN_TOPIC_OR_PARTITION"
+UNSUPPORTED_VERSION: Final = "UNSUPPORTED_VERSION"
 
 # decisions.strategy
 OFFLINE_STRATEGY: Final = "offline"
@@ -58,6 +77,13 @@ ELECTED_UNCLEAN: Final = "elected_unclean"
 INITIALIZED: Final = "initialized"
 OFFLINE: Final = "offline"
 NEVER_LED: Final = "never_led"
+EPOCH_RAISED: Final = "epoch_raised"
+ISR_CHANGED: Final = "isr_changed"
+REASSIGNING: Final = "reassigning"
+REASSIGNED: Final = "reassigned"
+DELETING: Final = "deleting"
+DELETED: Final = "deleted"
+RESIGNED: Final = "resigned"
 
 # reasons
 FIRST_IN_SYNC: Final = "the first online replica of the assignment that is in the ISR leads"
@@ -76,3 +102,16 @@ SHRUNK: Final = "replicas that are not online left the ISR"
 SENT_AGAIN: Final = (
     "an assigned replica is not online: the record is sent again under this controller epoch"
 )
+PREFERRED_IN_SYNC: Final = "the preferred replica is online and in the ISR, so it leads"
+PREFERRED_UNAVAILABLE: Final = "the preferred replica is not online or not in the ISR"
+TARGET_IN_SYNC: Final = "the first online target replica that is in the ISR leads"
+NO_TARGET_IN_SYNC: Final = "no target replica is online and in the ISR"
+STAYING_IN_SYNC: Final = "the first replica in the ISR that is not shutting down leads"
+NONE_STAYING_IN_SYNC: Final = "every replica in the ISR is shutting down or not online"
+REPORTED: Final = "the leader reported another ISR"
+RAISED: Final = "the leader epoch was raised to send the record anew"
+REASSIGNMENT_STARTED: Final = "a reassignment is in flight"
+REASSIGNMENT_DONE: Final = "the partition has the replicas a reassignment asked for"
+DELETION_STARTED_REASON: Final = "the deletion of the topic has started"
+TOPIC_GONE: Final = "the topic is gone"
+NOBODY_KNOWS: Final = "the controller resigned during its failover and holds nothing any more"

@@ -1,8 +1,8 @@
-"""The output tables of a native failover: projections of what ``native_failover`` decided.
+"""The output tables of a native failover: projections of what ``failover`` decided.
 
 Each table is the healthy partitions' rows, which follow from their record alone, and the touched
 partitions' rows, which say what was decided. No table reads another. Requests are next door, in
-``native_requests``.
+``requests``.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from understudy.controller.native_failover import RECORD, Failover
-from understudy.controller.native_sql import select, text
+from understudy.controller.native.failover import RECORD, Failover
+from understudy.controller.native.sql import select, text
 from understudy.controller.states import (
     DELETION_INELIGIBLE,
     OFFLINE_PARTITION,
@@ -57,6 +57,7 @@ from understudy.controller.words import (
 )
 from understudy.names import PARTITION_KEY, SCENARIO_KEY
 from understudy.schemas import (
+    BROKER_STATES,
     DECISIONS,
     EVENT_RESULTS,
     METADATA_WRITES,
@@ -64,6 +65,9 @@ from understudy.schemas import (
     REPLICA_STATES,
     TRANSITIONS,
 )
+
+# What the new controller takes up again after both machines have started is not decided here.
+_FINISHED: Final = "NOT queued AND size(adding) + size(removing) = 0"
 
 _ISR_MEMBER_ONLINE: Final = "arrays_overlap(shrunk_isr, online_known)"
 
@@ -106,7 +110,7 @@ def partition_states(failover: Failover) -> DataFrame:
         **{name: name for name in RECORD},
     )
     touched = select(
-        failover.touched,
+        failover.touched.where(_FINISHED),
         PARTITION_STATES,
         state_after=f"IF(led, {text(ONLINE_PARTITION)}, state_at_start)",
         outcome=f"CASE {words} ELSE {text(UNCHANGED)} END",
@@ -120,7 +124,7 @@ def partition_states(failover: Failover) -> DataFrame:
 
 def replica_states(failover: Failover) -> DataFrame:
     healthy = failover.healthy.selectExpr(*PARTITION_KEY, "explode(replicas) AS replica")
-    touched = failover.touched.selectExpr(
+    touched = failover.touched.where(_FINISHED).selectExpr(
         *PARTITION_KEY, "online", "superseded", "explode(replicas) AS replica"
     )
     not_online = f"IF(superseded, {text(DELETION_INELIGIBLE)}, {text(OFFLINE_REPLICA)})"
@@ -178,7 +182,8 @@ def transitions(failover: Failover) -> DataFrame:
     return reduce(DataFrame.unionAll, [*stays_online, goes_offline, gets_a_leader])
 
 
-def metadata_writes(failover: Failover) -> DataFrame:
+def metadata_writes(failover: Failover, later: DataFrame | None = None) -> DataFrame:
+    """The writes of the start-up, and behind them those of *later* steps in their own order."""
     removals = (
         failover.touched.where("size(removals) > 0")
         .selectExpr(*PARTITION_KEY, "f", "old", "explode(removals) AS r")
@@ -186,7 +191,7 @@ def metadata_writes(failover: Failover) -> DataFrame:
         .selectExpr(
             *PARTITION_KEY,
             "f.step_offline AS step",
-            "r.position",
+            "r.position AS seq",
             "r.leader",
             "r.leader_epoch",
             "r.isr",
@@ -198,20 +203,22 @@ def metadata_writes(failover: Failover) -> DataFrame:
     leaders = failover.touched.where("led").selectExpr(
         *PARTITION_KEY,
         "f.step_partitions AS step",
-        "IF(initialized, 0, 1) AS position",  # first leaders are written before any election
+        "IF(initialized, 0, 1) AS seq",  # first leaders are written before any election
         *(f"new.{name}" for name in RECORD),
     )
-    in_order = (
-        f"row_number() OVER (PARTITION BY {', '.join(SCENARIO_KEY)}"
-        " ORDER BY step, position, topic, partition)"
-    )
-    return select(
+    writes = select(
         removals.unionAll(leaders),
         METADATA_WRITES,
         kind=text(STATE_WRITE),
-        seq=in_order,
-        step="step",
-        **{name: name for name in RECORD},
+        **{name: name for name in ("seq", "step", *RECORD)},
+    )
+    in_order = (
+        f"row_number() OVER (PARTITION BY {', '.join(SCENARIO_KEY)}"
+        " ORDER BY step, seq, topic, partition)"
+    )
+    every = writes if later is None else writes.unionAll(later)
+    return every.selectExpr(
+        *(f"{in_order} AS seq" if name == "seq" else name for name in METADATA_WRITES.names)
     )
 
 
@@ -249,3 +256,8 @@ def decisions(failover: Failover) -> DataFrame:
 def event_results(failover: Failover) -> DataFrame:
     """A failover answers nothing."""
     return select(failover.touched.where("false"), EVENT_RESULTS)
+
+
+def broker_states(failover: Failover) -> DataFrame:
+    """Registrations are the quorum controller's."""
+    return select(failover.touched.where("false"), BROKER_STATES)

@@ -1,9 +1,10 @@
 """A controller failover decided for whole snapshots at once, as Spark column expressions.
 
 Most partitions of a cluster are healthy: every replica online, a leader that is online, no offline
-directory, not queued for deletion. The failover re-sends their record and changes nothing. Only the
-others, the *touched* ones, go through ISR removal and election; they are decided once and kept,
-and every output table reads them from there (``native_tables``, ``native_requests``).
+directory, neither queued for deletion nor being reassigned. The failover re-sends their record and
+changes nothing. Only the others, the *touched* ones, go through ISR removal and election; they are
+decided once and kept, and every output table reads them from there (``tables``,
+``requests``).
 
 The steps follow Kafka's onControllerFailover: the empty UpdateMetadata, the replica machine's
 online call, its offline call, the partition machine's call.
@@ -15,7 +16,8 @@ from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame
 
-from understudy.controller.native_sql import NO_IDS, struct, text
+from understudy.controller.native.facts import TopicExceptions
+from understudy.controller.native.sql import NO_IDS, struct, text
 from understudy.controller.records import LeaderAndIsr
 from understudy.controller.states import NEW_PARTITION, OFFLINE_PARTITION, ONLINE_PARTITION
 from understudy.controller.words import NO_LEADER, RECOVERED, RECOVERING
@@ -24,10 +26,14 @@ from understudy.schemas import PARTITIONS
 
 # Cheap to test, since it runs over every partition: a few comparisons with short lists.
 _HEALTHY: Final = """
-    has_state AND NOT queued AND size(offline_dirs) = 0
+    has_state AND NOT queued AND size(offline_dirs) + size(adding) + size(removing) = 0
     AND NOT array_contains(not_live, leader)
     AND NOT exists(replicas, r -> array_contains(not_live, r))
 """
+
+# Ends a stage of generated code. What decides the touched partitions is too long for one, and Spark
+# would then interpret the whole stage, the filter over every partition included.
+_AS_MANY_AS_THERE_ARE: Final = 1_000_000
 
 RECORD: Final = LeaderAndIsr._fields
 
@@ -39,29 +45,31 @@ class Failover(NamedTuple):
     touched: DataFrame
 
 
-def decide(partitions: DataFrame, facts: DataFrame, exceptions: DataFrame) -> Failover:
+def decide(partitions: DataFrame, facts: DataFrame, exceptions: TopicExceptions) -> Failover:
     """Split the partitions of every scenario and decide the touched ones.
 
     *facts* is small enough to broadcast.
     """
-    known = (
-        partitions.join(exceptions, on=list(TOPIC_KEY), how="left")
-        .join(facts.hint("broadcast"), on=list(SNAPSHOT_KEY), how="inner")
-        .selectExpr(
-            *SNAPSHOT_KEY,
-            "scenario",
-            *(name for name in PARTITIONS.names if name not in {*SNAPSHOT_KEY, "offline_dirs"}),
-            f"IF(forget, {NO_IDS}, offline_dirs) AS offline_dirs",
-            "queued IS NOT NULL AND queued AS queued",
-            "unclean_topic",
-            "not_live",
-            "unreachable",
-            "offline_order",
-            "f",
-        )
+    if exceptions.few_queued:
+        marked, queued = partitions, "array_contains(queued_topics, topic)"
+    else:
+        marked, queued = exceptions.mark_queued(partitions), "queued IS NOT NULL"
+    known = marked.join(facts.hint("broadcast"), on=list(SNAPSHOT_KEY), how="inner").selectExpr(
+        *SNAPSHOT_KEY,
+        "scenario",
+        *(name for name in PARTITIONS.names if name not in {*SNAPSHOT_KEY, "offline_dirs"}),
+        f"IF(forget, {NO_IDS}, offline_dirs) AS offline_dirs",
+        f"{queued} AS queued",
+        "not_live",
+        "unreachable",
+        "offline_order",
+        "f",
     )
+    overrides = exceptions.topics.selectExpr(*TOPIC_KEY, "unclean_topic")
     touched = (
         known.where(f"NOT ({_HEALTHY})")
+        .coalesce(_AS_MANY_AS_THERE_ARE)
+        .join(overrides, on=list(TOPIC_KEY), how="left")
         .transform(_with_liveness)
         .transform(_with_removed)
         .transform(_with_removals)

@@ -11,18 +11,34 @@ come from the partitions themselves, since a replica may sit on a broker that no
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from understudy.controller import releases
 from understudy.controller.group_order import with_group_order
-from understudy.controller.native_sql import NO_IDS, struct
-from understudy.controller.words import UNCLEAN_SETTING
+from understudy.controller.native.sql import NO_IDS, struct
+from understudy.controller.words import DELETION_SETTING, UNCLEAN_SETTING
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY, TOPIC_KEY
 
 _IS_TRUE: Final = "lower(trim(value)) = 'true'"
+# A reassignment cannot go on where a later controller wrote the record, or nobody did.
+_NO_WRITER: Final = 2**31 - 1
+# Stands for a snapshot's key where millions of rows are grouped by it.
+_SNAPSHOT_NUMBER: Final = f"xxhash64({', '.join(SNAPSHOT_KEY)})"
+
+
+class TopicExceptions(NamedTuple):
+    """The few topics that are queued for deletion or override the unclean setting."""
+
+    topics: DataFrame
+    few_queued: bool  # in every snapshot
+
+    def mark_queued(self, partitions: DataFrame) -> DataFrame:
+        """Partitions with ``queued``, null where their topic is not queued for deletion."""
+        queued = self.topics.selectExpr(*TOPIC_KEY, "queued").where("queued")
+        return partitions.join(F.broadcast(queued), on=list(TOPIC_KEY), how="left")
 
 
 def topic_exceptions(topics: DataFrame, configs: DataFrame) -> DataFrame:
@@ -40,7 +56,7 @@ def topic_exceptions(topics: DataFrame, configs: DataFrame) -> DataFrame:
     )
 
 
-def mentions(partitions: DataFrame, exceptions: DataFrame) -> DataFrame:
+def mentions(partitions: DataFrame, exceptions: TopicExceptions) -> DataFrame:
     """Per snapshot, every broker id its partitions name, and in which roles.
 
     One pass over the partitions; what comes out is as small as the list of brokers. ``*_dir`` roles
@@ -49,38 +65,42 @@ def mentions(partitions: DataFrame, exceptions: DataFrame) -> DataFrame:
     """
     strangers = f"filter(coalesce(isr, {NO_IDS}), r -> NOT array_contains(replicas, r))"
     named = (
-        partitions.join(exceptions, on=list(TOPIC_KEY), how="left")
+        exceptions.mark_queued(partitions)
         .selectExpr(
-            *SNAPSHOT_KEY,
+            f"{_SNAPSHOT_NUMBER} AS number",
             "size(replicas) AS assigned",
             "queued IS NULL AS tried",
             "size(adding) + size(removing) > 0 AS reassigning",
+            f"IF(has_state, controller_epoch, {_NO_WRITER}) AS writer",
             "offline_dirs",
             f"posexplode(concat(replicas, array(leader), {strangers})) AS (position, id)",
         )
         .selectExpr(
-            *SNAPSHOT_KEY,
+            "number",
             "id",
             "position < assigned AS assigned",
             "position = assigned AND tried AS leads",
             "coalesce(array_contains(offline_dirs, id), false) AS dir",
             "position = 0 AND reassigning AS reassigning",
+            "IF(reassigning, writer, NULL) AS writer",
             "position = 0 AND NOT tried AS queued",
         )
     )
-    by_id = named.groupBy(*SNAPSHOT_KEY, "id").agg(
+    by_id = named.groupBy("number", "id").agg(
         F.expr("max(assigned AND NOT dir) AS assigned"),
         F.expr("max(assigned AND dir) AS assigned_dir"),
         F.expr("max(leads AND NOT dir) AS leads"),
         F.expr("max(leads AND dir) AS leads_dir"),
         F.expr("count_if(reassigning) AS reassigning"),
         F.expr("count_if(queued) AS queued"),
+        F.expr("max(writer) AS writer"),
     )
     roles = "struct(id, assigned, assigned_dir, leads, leads_dir)"
-    return by_id.groupBy(*SNAPSHOT_KEY).agg(
+    return by_id.groupBy("number").agg(
         F.expr(f"array_sort(collect_list({roles})) AS mentioned"),
         F.expr("sum(reassigning) AS reassigning"),
         F.expr("sum(queued) AS queued"),
+        F.expr("max(writer) AS newest_writer"),
     )
 
 
@@ -89,13 +109,18 @@ def failover_facts(
     brokers: DataFrame,
     configs: DataFrame,
     scenarios: DataFrame,
+    *,
     mentioned: DataFrame,
+    exceptions: TopicExceptions,
 ) -> DataFrame:
     """One row per scenario that is a single failover.
 
     ``not_live`` and ``unreachable`` (not even shutting down) list ids that partitions mention;
     ``offline_order`` the broker groups of the offline call in Kafka's order; ``brokers`` who is
-    registered. ``f`` holds the plain values; a step in it is null when its call has no input.
+    registered. ``f`` holds the plain values; a step in it is null when its call has no input, and
+    ``f.steps`` counts them all. ``resumes``: there are reassignments or deletions to take up then.
+    ``is_odd``: what is pending changes the start-up itself, by ending the new controller's term or
+    by not being deleted after all.
 
     All sides have a row per snapshot, so they are broadcast: a shuffle would cost more.
     """
@@ -106,8 +131,11 @@ def failover_facts(
         )
         .join(snapshots.hint("broadcast"), on=list(SNAPSHOT_KEY), how="inner")
         .join(_registered(brokers).hint("broadcast"), on=list(SNAPSHOT_KEY), how="left")
-        .join(mentioned.hint("broadcast"), on=list(SNAPSHOT_KEY), how="left")
+        .withColumn("number", F.expr(_SNAPSHOT_NUMBER))
+        .join(mentioned.hint("broadcast"), on="number", how="left")
+        .join(_queued_topics(exceptions).hint("broadcast"), on=list(SNAPSHOT_KEY), how="left")
         .join(_unclean_levels(configs).hint("broadcast"), on=list(SNAPSHOT_KEY), how="left")
+        .join(_deletion_off(configs).hint("broadcast"), on=list(SNAPSHOT_KEY), how="left")
         .transform(_with_event)
         .transform(_with_broker_sets)
         .transform(_with_calls)
@@ -115,8 +143,9 @@ def failover_facts(
         .selectExpr(
             *SCENARIO_KEY,
             "release",
-            "reassigning",
-            "queued AS queued_partitions",
+            "reassigning > 0 OR queued > 0 AS resumes",
+            "newest_writer > epoch OR (queued > 0 AND NOT deletion_enabled) AS is_odd",
+            "queued_topics",
             "forget",
             "brokers",
             "not_live",
@@ -124,6 +153,16 @@ def failover_facts(
             "offline_order",
             f"{_plain_values()} AS f",
         )
+    )
+
+
+def _queued_topics(exceptions: TopicExceptions) -> DataFrame:
+    """Per snapshot, the topics queued for deletion, as long as that is a short list."""
+    return (
+        exceptions.topics.where("queued")
+        .where("true" if exceptions.few_queued else "false")
+        .groupBy(*SNAPSHOT_KEY)
+        .agg(F.expr("collect_list(topic) AS queued_topics"))
     )
 
 
@@ -158,14 +197,25 @@ def _unclean_levels(configs: DataFrame) -> DataFrame:
     )
 
 
+def _deletion_off(configs: DataFrame) -> DataFrame:
+    """The snapshots whose controller would forget about queued topics instead of deleting them."""
+    off = f"scope = 'static' AND key = '{DELETION_SETTING}' AND lower(trim(value)) = 'false'"
+    return (
+        configs.where(off).selectExpr(*SNAPSHOT_KEY, "false AS deletion_enabled").dropDuplicates()
+    )
+
+
 def _with_event(known: DataFrame) -> DataFrame:
     """What the event changes: who is gone, who takes over, what is forgotten."""
     protocols = f"{releases.level_sql('metadata_version')}, {releases.level_sql('release')}"
     return known.selectExpr(
         *SCENARIO_KEY,
         "release",
-        "reassigning",
-        "queued",
+        "coalesce(reassigning, 0) AS reassigning",
+        "coalesce(queued, 0) AS queued",
+        "coalesce(newest_writer, 0) AS newest_writer",
+        "coalesce(deletion_enabled, true) AS deletion_enabled",
+        "coalesce(queued_topics, array()) AS queued_topics",
         "coalesce(event.forget, false) AS forget",
         "event.controller AS named_controller",
         "IF(coalesce(array_contains(event.dead, controller_id), false), NULL, controller_id)"
@@ -236,6 +286,7 @@ def _plain_values() -> str:
         step_online="IF(any_online, 2, NULL)",
         step_offline=f"IF({any_offline}, {online} + 2, NULL)",
         step_partitions=f"IF(any_tried, {online} + CAST({any_offline} AS INT) + 2, NULL)",
+        steps=f"1 + {online} + CAST({any_offline} AS INT) + CAST(any_tried AS INT)",
         unclean=f"coalesce({of_broker}, unclean_cluster, unclean_static, false)",
         unclean_level=f"CASE WHEN {of_broker} IS NOT NULL THEN 'broker'"
         " WHEN unclean_cluster IS NOT NULL THEN 'cluster'"

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from understudy.controller import request_sizes
-from understudy.controller.native_failover import RECORD, Failover
-from understudy.controller.native_sql import NO_IDS, null, select, struct, text
+from understudy.controller.native.failover import RECORD, Failover
+from understudy.controller.native.sql import NO_IDS, null, select, struct, text
 from understudy.controller.words import (
     EPOCH_DURING_DELETE,
     LEADER_AND_ISR,
@@ -219,31 +219,48 @@ def request_partitions(failover: Failover) -> DataFrame:
 
 _KINDS: Final = (LEADER_AND_ISR, UPDATE_METADATA, STOP_REPLICA)
 _TO_ALL: Final = -1  # in place of a broker: the body goes to every broker of its step
+# A topic as one number: its hash, and the length of its name (at most 249) in the lowest bits.
+_NAME_MASK: Final = 0xFF
+_TOPIC_NUMBER: Final = f"(xxhash64(topic) & {~_NAME_MASK}L | length(topic))"
+
+
+def _packed_request(step: str, kind: str, broker: str | int) -> str:
+    """A request as one number: its step, kind and receiver."""
+    return f"shiftleft(CAST({step} * 4 + {kind} AS BIGINT), 32) | ({broker} & {0xFFFFFFFF}L)"
+
+
+def _unpacked_request() -> tuple[str, str, str]:
+    return (
+        "CAST(shiftright(request, 34) AS INT) AS step",
+        "CAST(shiftright(request, 32) & 3 AS INT) AS kind",
+        "CAST(shiftright(shiftleft(request, 32), 32) AS INT) AS broker",
+    )
 
 
 def requests(failover: Failover, facts: DataFrame) -> DataFrame:
     """One row per request.
 
-    Bodies are grouped by numbers, not by names: a scenario by its number, a topic by its hash.
+    Bodies are grouped by three numbers, not by names: the scenario's, the request's, the topic's.
     Rows with no topic stand for an UpdateMetadata that goes out even if no partition is in it.
     """
     per_topic = (
         _healthy_shares(failover.healthy)
         .unionAll(_touched_shares(failover.touched))
         .unionAll(_empty_metadata(failover.touched, facts))
-        .groupBy("number", "step", "kind", "broker", "topic")
-        .agg(
-            F.expr("count(topic) AS partitions"),
-            F.expr("sum(elements) AS elements"),
-            F.expr("max(name) AS name"),
-        )
+        .groupBy("number", "request", "topic")
+        .agg(F.expr("count(topic) AS partitions"), F.expr("sum(elements) AS elements"))
     )
-    per_request = per_topic.groupBy("number", "step", "kind", "broker").agg(
-        F.expr("sum(partitions) AS partitions"),
-        F.expr("sum(elements) AS elements"),
-        F.expr("count(topic) AS topics"),
-        F.expr("coalesce(sum(name), 0) AS names"),
-        F.expr("coalesce(sum(name * partitions), 0) AS repeated_names"),
+    name = f"(topic & {_NAME_MASK})"
+    per_request = (
+        per_topic.groupBy("number", "request")
+        .agg(
+            F.expr("sum(partitions) AS partitions"),
+            F.expr("sum(elements) AS elements"),
+            F.expr("count(topic) AS topics"),
+            F.expr(f"coalesce(sum({name}), 0) AS names"),
+            F.expr(f"coalesce(sum({name} * partitions), 0) AS repeated_names"),
+        )
+        .selectExpr("*", *_unpacked_request())
     )
     known = facts.selectExpr(*SCENARIO_KEY, "brokers", "f", "f.number")
     versions = ", ".join(
@@ -277,18 +294,14 @@ def _healthy_shares(healthy: DataFrame) -> DataFrame:
     return healthy.selectExpr(
         "f.number AS number",
         "f.step_online AS step",
-        "xxhash64(topic) AS topic",
-        "length(topic) AS name",
+        f"{_TOPIC_NUMBER} AS topic",
         f"{_listed_in_leader_and_isr('size(isr)')} AS to_replica",
         "size(isr) + size(replicas) AS to_all",
         f"explode(concat(replicas, array({_TO_ALL}))) AS broker",
     ).selectExpr(
         "number",
-        "step",
-        f"IF(broker = {_TO_ALL}, 1, 0) AS kind",
-        "broker",
+        f"{_packed_request('step', f'IF(broker = {_TO_ALL}, 1, 0)', 'broker')} AS request",
         "topic",
-        "name",
         f"IF(broker = {_TO_ALL}, to_all, to_replica) AS elements",
     )
 
@@ -308,14 +321,16 @@ def _touched_shares(touched: DataFrame) -> DataFrame:
             "f.number AS number",
             "body.step AS step",
             f"array_position(array({', '.join(map(text, _KINDS))}), body.request) - 1 AS kind",
-            "xxhash64(topic) AS topic",
-            "length(topic) AS name",
+            f"{_TOPIC_NUMBER} AS topic",
             f"CASE body.request WHEN {text(LEADER_AND_ISR)} THEN {_listed_in_leader_and_isr(isr)}"
             f" WHEN {text(UPDATE_METADATA)} THEN {metadata} ELSE 0 END AS elements",
             f"explode(coalesce(body.recipients, array({_TO_ALL}))) AS broker",
         )
         .selectExpr(
-            "number", "step", "CAST(kind AS INT) AS kind", "broker", "topic", "name", "elements"
+            "number",
+            f"{_packed_request('step', 'kind', 'broker')} AS request",
+            "topic",
+            "elements",
         )
     )
 
@@ -328,11 +343,8 @@ def _empty_metadata(touched: DataFrame, facts: DataFrame) -> DataFrame:
     )
     return first.unionAll(never_led).selectExpr(
         "number",
-        "step",
-        "1 AS kind",
-        f"{_TO_ALL} AS broker",
+        f"{_packed_request('step', '1', _TO_ALL)} AS request",
         "CAST(NULL AS BIGINT) AS topic",
-        "0 AS name",
         "0 AS elements",
     )
 

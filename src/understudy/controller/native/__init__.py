@@ -1,0 +1,1 @@
+"""A failover over whole snapshots at once, as Spark column expressions."""
