@@ -1,0 +1,1 @@
+"""What can be asked of snapshots and replays: frames in, frame out."""
