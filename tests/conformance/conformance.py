@@ -1,0 +1,292 @@
+"""Asks Apache Kafka's own controller and the replay the same questions and compares every answer.
+
+    python -m conformance.conformance [--cases 20000] [--seed 1] [--events failover|all|TYPE,…]
+        [--release RELEASE,…|both|all] [--through interpreter|spark|both] [--mutations]
+
+Run with ``tests`` on the path, as ``make conformance`` does. Ends with 1 on any difference, each
+shown as the smallest case that still has it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from conformance import kafka_oracle, kraft_cases, kraft_family, legacy_family, zk_family
+from conformance.comparing import Difference, as_answer, shrunk
+from conformance.families import Family, Tables
+from conformance.mutations import survivors
+from understudy.schemas import REPLAY_TABLES
+
+Document = dict[str, Any]
+Route = Callable[[Family, Sequence[Document]], list[Tables]]
+"""One way through the product: the tables of each case."""
+
+# The releases that can be asked. To add one, name it here with its family; a new family is an
+# object of ``families.Family`` in a module of its own.
+RELEASES: Final[dict[str, Family]] = {
+    "3.9": zk_family.FAMILY,
+    "2.8": zk_family.FAMILY,
+    "1.0": legacy_family.FAMILY,
+    **dict.fromkeys(kraft_cases.RELEASES, kraft_family.FAMILY),
+}
+_BOTH: Final = ("3.9", "2.8")
+
+_MUTATION_CASES: Final = 300  # of each release and kind: single events and sequences
+_CHUNK: Final = 1_000  # cases in memory at once
+_SHOWN: Final = 3
+
+
+@dataclass
+class Tally:
+    """What was compared on one release through one route."""
+
+    cases: int = 0
+    events: Counter[str] = field(default_factory=Counter)
+    rows: Counter[str] = field(default_factory=Counter)
+    differing: Counter[str] = field(default_factory=Counter)
+    different: list[tuple[Document, list[Difference]]] = field(default_factory=list)
+
+    def add(self, case: Document, answer: Document, found: list[Difference]) -> None:
+        self.cases += 1
+        self.events.update(event["type"] for event in case["scenario"]["events"])
+        for table, rows in answer.items():
+            if table in REPLAY_TABLES:
+                self.rows[table] += len(rows)
+        self.differing.update(difference.table for difference in found)
+        if found:
+            self.different.append((case, found))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    _check_events(parser, arguments)
+    try:
+        for home in {RELEASES[release].oracle for release in arguments.release}:
+            kafka_oracle.build(home)
+        return _break_rules(arguments) if arguments.mutations else _compare(arguments)
+    except kafka_oracle.OracleError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    failed = False
+    with ExitStack() as open_ones:
+        routes = _routes(arguments.through, open_ones)
+        for release in arguments.release:
+            family = RELEASES[release]
+            oracle = open_ones.enter_context(kafka_oracle.Oracle(family.oracle, release))
+            started = time.monotonic()
+            tallies = _run(arguments, oracle, family, routes)
+            seconds = time.monotonic() - started
+            for name, tally in tallies.items():
+                sys.stdout.write(_table(release, name, tally, seconds))
+                for case, _ in tally.different[:_SHOWN]:
+                    sys.stdout.write(_story(case, oracle, family, routes[name]))
+                failed |= bool(tally.different)
+    return 1 if failed else 0
+
+
+def _run(
+    arguments: argparse.Namespace,
+    oracle: kafka_oracle.Oracle,
+    family: Family,
+    routes: dict[str, Route],
+) -> dict[str, Tally]:
+    tallies = {name: Tally() for name in routes}
+    for chunk in _chunks(arguments, oracle.release, family):
+        answers = list(oracle.ask_all(chunk))
+        for name, route in routes.items():
+            for case, answer, tables in zip(chunk, answers, route(family, chunk), strict=True):
+                tallies[name].add(case, answer, family.differences(case, answer, tables))
+        _say(f"Kafka {oracle.release}: {next(iter(tallies.values())).cases} cases")
+    return tallies
+
+
+def _chunks(
+    arguments: argparse.Namespace, release: str, family: Family
+) -> Iterator[list[Document]]:
+    events = _drawn(arguments.events, family)
+    for start in range(0, arguments.cases, _CHUNK):
+        numbers = range(start, min(start + _CHUNK, arguments.cases))
+        yield [family.draw(arguments.seed, release, n, events) for n in numbers]
+
+
+def _drawn(asked: str, family: Family) -> Sequence[str]:
+    named = {"failover": family.single, "all": family.events}
+    return tuple(named.get(asked) or asked.split(","))
+
+
+# --- Broken rules ------------------------------------------------------------------------------
+
+
+def _break_rules(arguments: argparse.Namespace) -> int:
+    """Every family of the chosen releases, its releases in turn."""
+    survived = 0
+    for name in dict.fromkeys(RELEASES[release].name for release in arguments.release):
+        own = [release for release in arguments.release if RELEASES[release].name == name]
+        checks = [_checks(release, arguments.seed) for release in own]
+        in_turn = [check for turn in zip(*checks, strict=True) for check in turn]
+        survived += survivors(RELEASES[own[0]].mutations, in_turn)
+    return 1 if survived else 0
+
+
+def _checks(release: str, seed: int) -> list[Callable[[], bool]]:
+    """Single events and sequences in turn, each with Kafka's answer at hand."""
+    family = RELEASES[release]
+    cases = [
+        family.draw(seed, release, number, events)
+        for number in range(_MUTATION_CASES)
+        for events in (family.single, family.events)
+    ]
+
+    def check(case: Document, answer: Document) -> bool:
+        return bool(family.differences(case, answer, family.interpreted(case)))
+
+    with kafka_oracle.Oracle(family.oracle, release) as oracle:
+        return [
+            partial(check, case, answer)
+            for case, answer in zip(cases, oracle.ask_all(cases), strict=True)
+        ]
+
+
+# --- The ways through the product --------------------------------------------------------------
+
+
+def _routes(through: str, open_ones: ExitStack) -> dict[str, Route]:
+    routes: dict[str, Route] = {}
+    if through in {"interpreter", "both"}:
+        routes["interpreter"] = _through_interpreter
+    if through in {"spark", "both"}:
+        routes["spark"] = _through_spark(open_ones)
+    return routes
+
+
+def _through_interpreter(family: Family, cases: Sequence[Document]) -> list[Tables]:
+    return [_interpreted(family, case) for case in cases]
+
+
+def _interpreted(family: Family, case: Document) -> Tables:
+    """No rows at all where it breaks down, which differs from anything Kafka says."""
+    try:
+        return family.interpreted(case)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is a difference to be shown
+        sys.stderr.write(f"{case['snapshot']['cluster']}: {error!r}\n")
+        return {table: [] for table in REPLAY_TABLES}
+
+
+def _through_spark(open_ones: ExitStack) -> Route:
+    """All cases in one run of the product: its reader, its choice of engine, its tables."""
+    from native_replay import replay_documents  # noqa: PLC0415 - only who wants Spark starts it
+    from understudy.session import session  # noqa: PLC0415
+
+    spark = open_ones.enter_context(session("conformance"))
+    folder = Path(open_ones.enter_context(tempfile.TemporaryDirectory()))
+
+    def replayed(_family: Family, cases: Sequence[Document]) -> list[Tables]:
+        snapshots = [case["snapshot"] for case in cases]
+        events = [case["scenario"]["events"] for case in cases]
+        found = replay_documents(spark, folder, snapshots, events)
+        return [as_answer(found[snapshot["cluster"]]) for snapshot in snapshots]
+
+    return replayed
+
+
+# --- What is printed ---------------------------------------------------------------------------
+
+
+def _table(release: str, route: str, tally: Tally, seconds: float) -> str:
+    events = sum(tally.events.values())
+    lines = [
+        f"Kafka {release}, {route}: {tally.cases} cases, {events} events, {seconds:.0f} s",
+        f"  {'table':20} {'rows':>10} {'cases that differ':>18}",
+    ]
+    lines += [
+        f"  {table:20} {rows:10} {tally.differing[table]:18}" for table, rows in tally.rows.items()
+    ]
+    lines.append(f"  {'any':20} {sum(tally.rows.values()):10} {len(tally.different):18}")
+    return "\n".join(lines) + "\n\n"
+
+
+def _story(case: Document, oracle: kafka_oracle.Oracle, family: Family, route: Route) -> str:
+    """A case made small, what each side says of it, and Kafka's own words."""
+
+    def differ(candidates: Sequence[Document]) -> list[bool]:
+        own = [_renamed(candidate, number) for number, candidate in enumerate(candidates)]
+        answers = list(oracle.ask_all(own))
+        return [
+            bool(family.differences(asked, answer, tables))
+            for asked, answer, tables in zip(own, answers, route(family, own), strict=True)
+        ]
+
+    small = shrunk(case, differ)
+    answer = oracle.ask(small)
+    (tables,) = route(family, [small])
+    told = "\n".join(map(str, family.differences(small, answer, tables)))
+    log = "\n".join(f"    {line}" for line in answer["log"])
+    return f"{json.dumps(small)}\n{told}\n  Kafka's log\n{log}\n\n"
+
+
+def _renamed(case: Document, number: int) -> Document:
+    """Candidates that are asked together need names of their own."""
+    renamed = copy.deepcopy(case)
+    for part in ("snapshot", "scenario"):
+        renamed[part]["cluster"] = f"c{number}"
+    return renamed
+
+
+def _say(text: str) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r{text}")
+
+
+# --- Arguments ---------------------------------------------------------------------------------
+
+
+def _check_events(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    for release in arguments.release:
+        family = RELEASES[release]
+        unknown = sorted(set(_drawn(arguments.events, family)) - set(family.events))
+        if unknown:
+            parser.error(f"Kafka {release} is asked no event called {', '.join(unknown)}")
+
+
+def _releases(text: str) -> tuple[str, ...]:
+    named = {"both": _BOTH, "all": tuple(RELEASES)}
+    chosen = named.get(text) or tuple(text.split(","))
+    if not set(chosen) <= RELEASES.keys():
+        raise argparse.ArgumentTypeError(f"the releases are {', '.join(RELEASES)}, both and all")
+    return chosen
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Hold the replay against Kafka's own controller.")
+    parser.add_argument("--cases", type=int, default=20_000, help="of each release")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--events", default="failover", help="failover, all or types")
+    parser.add_argument(
+        "--release",
+        type=_releases,
+        default=_BOTH,
+        help=f"{', '.join(RELEASES)}, both (of ZooKeeper mode) or all",
+    )
+    parser.add_argument("--through", choices=("interpreter", "spark", "both"), default="both")
+    parser.add_argument("--mutations", action="store_true", help="break rules: each must be caught")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
