@@ -16,6 +16,13 @@ ZIP ?= dist/understudy.zip
 OUT ?= out/demo
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+CASES ?= 20000
+SEED ?= 1
+EVENTS ?= failover
+RELEASE ?= both
+CONFORMANCE_ARGS ?=
+STEPS ?= 30
+REAL_CLUSTER_ARGS ?=
 
 ##@ Using it
 
@@ -65,9 +72,26 @@ type: $(READY) ## check types
 bench: $(READY) ## measure, as ratios in one run (BENCH_ARGS=--full for the largest)
 	@$(BIN)/python tests/bench/bench.py $(BENCH_ARGS)
 
+# Both build Kafka's own controller with Apache Maven, which has to be installed.
+.PHONY: conformance
+conformance: $(READY) ## compare with Kafka's own controller (CASES, SEED, EVENTS, RELEASE)
+	@PYTHONPATH=tests $(BIN)/python -m conformance.conformance --cases $(CASES) --seed $(SEED) \
+		--events $(EVENTS) --release $(RELEASE) $(CONFORMANCE_ARGS)
+
+.PHONY: vectors
+vectors: $(READY) ## record Kafka's answers again as test vectors
+	@PYTHONPATH=tests $(BIN)/python -m conformance.vectors
+
+# Fetches Kafka and ZooKeeper with Apache Maven, too, and runs them on the loopback interface.
+.PHONY: real-cluster
+real-cluster: $(READY) ## run a real cluster and predict what its controller does (STEPS, SEED)
+	@PYTHONPATH=tests $(BIN)/python -m real_cluster.run --steps $(STEPS) --seed $(SEED) \
+		$(REAL_CLUSTER_ARGS)
+
 .PHONY: clean
 clean: ## remove what was built or written here, but for the virtual environment
-	rm -rf build dist out spark-warehouse .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist out spark-warehouse .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+		tests/conformance/oracle/*/target tests/conformance/kraft_oracle/*/target
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 .PHONY: help

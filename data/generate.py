@@ -33,7 +33,16 @@ def _store(arguments: argparse.Namespace) -> int:
 
     sizes = {
         name: getattr(arguments, name)
-        for name in ("partitions", "brokers", "dead", "rf", "seed", "snapshots", "topics")
+        for name in (
+            "partitions",
+            "brokers",
+            "dead",
+            "rf",
+            "seed",
+            "snapshots",
+            "topics",
+            "deleting",
+        )
     }
     try:
         with session("understudy synthetic store") as spark:
@@ -56,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     store.add_argument("--rf", type=int, default=3, help="replicas of each partition")
     store.add_argument("--snapshots", type=int, default=1)
     store.add_argument("--topics", type=int, help="default: one for every fifty partitions")
+    store.add_argument("--deleting", type=int, default=0, help="topics queued for deletion")
     for kind in (sample, store):
         kind.add_argument("--seed", type=int, default=7)
         kind.add_argument("--into", type=Path, required=True)

@@ -43,6 +43,7 @@ class Shape:
     seed: int
     snapshots: int
     topics: int
+    deleting: int
 
     def __post_init__(self) -> None:
         wrong = [
@@ -53,6 +54,7 @@ class Shape:
                 (0 <= self.dead < self.brokers, "--dead must leave a broker alive"),
                 (self.snapshots >= 1, "--snapshots must be at least 1"),
                 (1 <= self.topics <= self.partitions, "--topics must be from 1 to --partitions"),
+                (0 <= self.deleting <= self.topics, "--deleting must be from 0 to --topics"),
             )
             if not holds
         ]
@@ -86,10 +88,11 @@ def synthetic_tables(
     seed: int,
     snapshots: int = 1,
     topics: int | None = None,
+    deleting: int = 0,
 ) -> dict[str, DataFrame]:
     """The canonical snapshot tables of a cluster of this size, as its dead controller left it."""
     count = topics or max(1, partitions // PARTITIONS_PER_TOPIC)
-    shape = Shape(partitions, brokers, dead, rf, seed, snapshots, count)
+    shape = Shape(partitions, brokers, dead, rf, seed, snapshots, count, deleting)
     listing = _sized_topics(spark, shape)
     tables = {
         "snapshots": _snapshots(spark, shape),
@@ -116,6 +119,7 @@ def write_store(
     seed: int,
     snapshots: int = 1,
     topics: int | None = None,
+    deleting: int = 0,
 ) -> dict[str, int]:
     """Publish these tables to *root* as one run; return the rows of each."""
     tables = synthetic_tables(
@@ -127,6 +131,7 @@ def write_store(
         seed=seed,
         snapshots=snapshots,
         topics=topics,
+        deleting=deleting,
     )
     settings = digest(
         {
@@ -137,6 +142,7 @@ def write_store(
             "seed": seed,
             "snapshots": snapshots,
             "topics": topics,
+            "deleting": deleting,
         }
     )
     run = Run.start("load", input_digest=settings, config_digest=settings)
@@ -246,14 +252,15 @@ def _in_order(listing: DataFrame, shape: Shape) -> DataFrame:
 
 
 def _topics(listing: DataFrame, shape: Shape) -> DataFrame:
-    every = max(1, shape.topics // 5)
+    every = max(1, shape.topics // max(1, shape.deleting))
+    spread = (F.col("number") % every == every // 2) & (F.col("number") < every * shape.deleting)
     return _keyed(_in_order(listing, shape)).withColumns(
         {
             "topic_id": F.concat(
                 F.lit("T"),
                 F.substring(F.translate(F.base64(F.unhex(F.md5("topic"))), "+/", "-_"), 2, 21),
             ),
-            "queued_for_deletion": F.col("number") % every == every // 2,
+            "queued_for_deletion": spread,
         }
     )
 

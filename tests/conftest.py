@@ -36,3 +36,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     )
     yield configure(session)
     session.stop()
+
+
+@pytest.fixture
+def native(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failovers run in the native form, however small they are."""
+    monkeypatch.setattr("understudy.replay.SMALL", 0)

@@ -17,13 +17,14 @@ from understudy.schemas import REPLAY_TABLES
 
 VECTORS = Path(__file__).parent / "data" / "vectors"
 SUITES = ("zk-3.9-failover", "zk-2.8-failover")
+EVENT_SUITES = ("zk-3.9-events", "zk-2.8-events")
 
 Row = dict[str, Any]
 Tables = Mapping[str, list[Row]]
 
 # What is ours alone: Kafka does not say it.
-_OURS = {"event_type", "outcome", "reason", "error", "bytes", "strategy"}
-_SHOWN_IN_LOG = {"leader", "isr", "leader_epoch"}
+_OURS = {"event_type", "outcome", "reason", "bytes", "strategy"}
+_SHOWN_IN_LOG = {"leader", "isr", "leader_epoch", "error"}
 
 
 class Case(NamedTuple):
@@ -40,6 +41,20 @@ def cases(suite: str) -> list[Case]:
     ):
         pairs = zip(map(json.loads, asked), map(json.loads, answered), strict=True)
         return [Case(case["snapshot"], case["scenario"], answer) for case, answer in pairs]
+
+
+def has_pending_work(snapshot: Row) -> bool:
+    """Whether a new controller finds a reassignment to resume or a topic to delete."""
+    return any(
+        topic.get("queued_for_deletion")
+        or any(p.get("adding") or p.get("removing") for p in topic["partitions"])
+        for topic in snapshot["topics"]
+    )
+
+
+def knows_recovery(suite: str) -> bool:
+    """2.8 has no recovery state."""
+    return not suite.startswith("zk-2.8")
 
 
 def named(table: str, rows: Iterable[tuple[Any, ...]]) -> list[Row]:
@@ -75,9 +90,11 @@ def comparable(tables: Tables, *, with_recovery: bool = True) -> dict[str, Any]:
     sent = {step: n for n, step in enumerate(sorted({r["step"] for r in rows["requests"]}), 1)}
     for name in ("requests", "request_partitions"):
         rows[name] = [{**row, "step": sent[row["step"]]} for row in rows[name]]
-    writes: dict[tuple[str, int], list[Any]] = {}
+    writes: dict[tuple[str, int | None], list[Any]] = {}
     for row in sorted(rows["metadata_writes"], key=lambda r: r["seq"]):
-        writes.setdefault((row["topic"], row["partition"]), []).append(_key(row, {"seq", "step"}))
+        writes.setdefault((row["topic"], row.get("partition")), []).append(
+            _key(row, {"seq", "step"})
+        )
     return {
         "requests": Counter(_key(r, {"event"}) for r in rows["requests"]),
         "request_partitions": Counter(_key(r, {"event"}) for r in rows["request_partitions"]),

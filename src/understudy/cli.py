@@ -29,6 +29,7 @@ from understudy.errors import (
     UsageError,
 )
 from understudy.progress import Progress, showing, watching
+from understudy.sources.forms import FORMS, Wanted
 
 # Spark, and everything built on it, is imported when a verb runs: --help needs none of it.
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 JSON_SCHEMA: Final = 1
 EXIT_INTERRUPTED: Final = 130
 DEFAULT_LIMIT: Final = 20
-FORMS: Final = ("json",)
 _NO_SPARK: Final = "PySpark 4.3 or newer is needed: pip install 'understudy[spark]'"
 
 
@@ -54,6 +54,8 @@ class Verb:
     example: str
     arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
+    more: str = ""
+    """Said in the help after the example."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -80,32 +82,44 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _load(args: argparse.Namespace) -> int:
     from understudy import publish, sources  # noqa: PLC0415
-    from understudy.report import summary  # noqa: PLC0415
+    from understudy.report import loaded, summary  # noqa: PLC0415
 
+    wanted = Wanted(
+        form=args.form,
+        cluster=args.cluster,
+        release=args.release,
+        metadata_version=args.metadata_version,
+        at=args.at,
+        every_change=args.every_change,
+    )
+    wanted.check()
     with _spark("understudy load", args) as (spark, progress):
         progress.doing("reading")
-        snapshots = sources.read(spark, args.paths)
+        snapshots = sources.load(spark, args.paths, wanted)
         try:
             run = publish.Run.start(
-                "load", input_digest=snapshots.input_digest, config_digest=publish.digest({})
+                "load",
+                input_digest=snapshots.input_digest,
+                config_digest=publish.digest(wanted.settings()),
             )
             published = None if args.force else _same(spark, args.into, run)
             already = published is not None
             if published is None:
                 published = _publish_snapshots(spark, args, run, snapshots, progress)
+            progress.doing("summing up")
             told = {
                 "run_id": published.run_id,
                 "root": args.into,
                 "already_published": already,
                 "tables": dict(published.row_counts),
+                **loaded.gather(spark, args.into, published.run_id, limit=args.limit),
                 "quarantine": summary.quarantine(
                     spark, args.into, published.run_id, published.row_counts, limit=args.limit
                 ),
-                "notes": _load_notes(args),
             }
         finally:
             snapshots.close()
-    return _answer(args, told, summary.load_text)
+    return _answer(args, told, loaded.as_text)
 
 
 def _publish_snapshots(
@@ -161,12 +175,6 @@ def _not_yet_in(
         ),
     )
     return snapshots.only(fresh), snapshots.quarantine.unionAll(conform(refused, QUARANTINE))
-
-
-def _load_notes(args: argparse.Namespace) -> list[str]:
-    if args.cluster is None:
-        return []
-    return [f"--cluster {args.cluster} was not needed: JSON documents name their cluster"]
 
 
 def _replay(args: argparse.Namespace) -> int:
@@ -421,7 +429,7 @@ def _parser() -> argparse.ArgumentParser:
             verb.name,
             help=verb.help,
             description=verb.help,
-            epilog=f"example:\n  {verb.example}",
+            epilog=f"example:\n  {verb.example}\n{verb.more}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
@@ -442,10 +450,32 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _load_arguments(parser: argparse.ArgumentParser) -> None:
-    _paths(parser)
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        metavar="PATH",
+        help="files, directories or globs of any form below, or snapshot stores",
+    )
     parser.add_argument("--into", required=True, metavar="STORE", help="the snapshot store")
-    parser.add_argument("--form", choices=FORMS, default="json", help="what the files are")
+    parser.add_argument(
+        "--form",
+        choices=FORMS,
+        metavar="FORM",
+        help="what the files are (default: recognised by content)",
+    )
     parser.add_argument("--cluster", metavar="NAME", help="the cluster, where a form has no name")
+    parser.add_argument(
+        "--at", metavar="INSTANT", help="zxid:0x1f, offset:812 or a time (default: the newest)"
+    )
+    parser.add_argument(
+        "--every-change", action="store_true", help="a snapshot after every change of a history"
+    )
+    parser.add_argument("--release", metavar="R", help="Kafka's release, where a form has none")
+    parser.add_argument(
+        "--metadata-version",
+        metavar="V",
+        help="metadata.version or inter.broker.protocol.version, where a form has none",
+    )
     parser.add_argument("--force", action="store_true", help="load again what was loaded before")
 
 
@@ -498,13 +528,25 @@ def _regex(text: str) -> str:
     return text
 
 
+_LOAD_HELP: Final = "\n".join(
+    [
+        "  understudy load zookeeper/data --release 2.8 --at 2026-01-01T00:00:00Z --into store",
+        "  understudy load kafka-logs/__cluster_metadata-0 --every-change --into store",
+        "  understudy load texts --form describe --cluster shop-eu --into store",
+        "",
+        "forms:",
+        *(f"  {form.name:<17} {form.what}" for form in FORMS.values()),
+    ]
+)
+
 VERBS: Final = (
     Verb(
         "load",
-        "Load snapshot documents into a snapshot store.",
+        "Load snapshots, in whatever form there are any, into a snapshot store.",
         "understudy load 'exports/*.json.gz' --into store",
         _load_arguments,
         _load,
+        more=_LOAD_HELP,
     ),
     Verb(
         "replay",

@@ -312,9 +312,12 @@ _SCENARIOS: Final = T.StructType(
 
 
 def resolve(spark: SparkSession, scenarios: Sequence[Scenario], snapshots: DataFrame) -> DataFrame:
-    """Each scenario beside each snapshot it is about: cluster, snapshot_id, scenario, events."""
+    """Each scenario beside each snapshot it is about.
+
+    Columns: cluster, snapshot_id, scenario, events, and number, its place among *scenarios*.
+    """
     if not scenarios:
-        return small_frame(spark, [], _SCENARIOS).drop("number")
+        return small_frame(spark, [], _SCENARIOS)
     rows = [
         (each.cluster, each.snapshot_id, each.scenario, list(each.events), number)
         for number, each in enumerate(scenarios)
@@ -327,7 +330,7 @@ def resolve(spark: SparkSession, scenarios: Sequence[Scenario], snapshots: DataF
     names_repeat = len({each.scenario for each in scenarios}) < len(scenarios)
     if names_repeat or ways != [(True, True)]:
         _check(scenarios, resolved)
-    return resolved.select(*SNAPSHOT_KEY, "scenario", "events")
+    return resolved.select(*_SCENARIOS.names)
 
 
 def _matches(given: DataFrame, keys: DataFrame, left_open: tuple[bool, bool]) -> DataFrame:

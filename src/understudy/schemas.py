@@ -112,6 +112,21 @@ SNAPSHOT_TABLES: Final[dict[str, T.StructType]] = {
 
 # --- What a replay writes --------------------------------------------------------------------
 
+# Only the quorum controller has these; elsewhere they are null, and stand last.
+_KRAFT_PARTITION: Final[dict[str, T.DataType]] = {
+    "elr": IDS,
+    "last_known_elr": IDS,
+    "directories": STRINGS,
+}
+_BROKER_REGISTRATION: Final[dict[str, T.DataType]] = {
+    "broker_id": INT,
+    "broker_epoch": LONG,
+    "fenced": BOOLEAN,
+    "shutting_down": BOOLEAN,
+    "rack": STRING,
+    "log_dirs": STRINGS,
+}
+
 PARTITION_STATES: Final = _table(
     **_REPLAY_KEY,
     **_PARTITION,
@@ -131,6 +146,7 @@ PARTITION_STATES: Final = _table(
     recovery=INT,
     outcome=STRING,
     reason=STRING,
+    **_KRAFT_PARTITION,
 )
 
 REPLICA_STATES: Final = _table(
@@ -167,6 +183,11 @@ METADATA_WRITES: Final = _table(
     replicas=IDS,
     adding=IDS,
     removing=IDS,
+    record=STRING,
+    version=INT,
+    changed=STRINGS,  # names of the fields the record carries
+    **_KRAFT_PARTITION,
+    **_BROKER_REGISTRATION,
 )
 
 REQUESTS: Final = _table(
@@ -217,8 +238,10 @@ DECISIONS: Final = _table(
 )
 
 EVENT_RESULTS: Final = _table(
-    **_REPLAY_KEY, event=INT, event_type=STRING, **_PARTITION, error=STRING
+    **_REPLAY_KEY, event=INT, event_type=STRING, **_PARTITION, error=STRING, broker_id=INT
 )
+
+BROKER_STATES: Final = _table(**_REPLAY_KEY, **_BROKER_REGISTRATION)
 
 REPLAY_TABLES: Final[dict[str, T.StructType]] = {
     "partition_states": PARTITION_STATES,
@@ -229,7 +252,20 @@ REPLAY_TABLES: Final[dict[str, T.StructType]] = {
     "request_partitions": REQUEST_PARTITIONS,
     "decisions": DECISIONS,
     "event_results": EVENT_RESULTS,
+    "broker_states": BROKER_STATES,
 }
+
+# --- What the questions answer ---------------------------------------------------------------
+
+EVENTS: Final = _table(
+    **_SNAPSHOT_KEY,  # the later of the two snapshots
+    seq=INT,
+    event_type=STRING,
+    event=STRING,  # the scenario event as JSON text
+    evidence=STRING,
+)
+
+QUESTION_TABLES: Final[dict[str, T.StructType]] = {"events": EVENTS}
 
 # --- Publishing ------------------------------------------------------------------------------
 

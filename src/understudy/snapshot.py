@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from understudy import schemas
 from understudy.names import SNAPSHOT_KEY
+
+_NO_IDS: Final = "CAST(array() AS ARRAY<INT>)"
+_IN_A_RECORD: Final = (
+    ("leader_epoch", "0"),
+    ("partition_epoch", "0"),
+    ("controller_epoch", "0"),
+    ("recovery", "0"),
+)
+
+
+def _defaulted(table: DataFrame, **defaults: str) -> DataFrame:
+    return table.selectExpr(
+        *(
+            f"coalesce({name}, {defaults[name]}) AS {name}" if name in defaults else name
+            for name in table.columns
+        )
+    )
 
 
 @dataclass(frozen=True)
@@ -46,6 +64,28 @@ class Snapshots:
             partitions=chosen(self.partitions),
             configs=chosen(self.configs),
             provenance=chosen(self.provenance),
+        )
+
+    def with_defaults(self) -> Snapshots:
+        """The same for those who must decide: what is unknown takes the harmless default.
+
+        A controller cannot hesitate over an unknown log directory or epoch. Answers that need the
+        unknown thing have to look at the tables as they are.
+        """
+        return replace(
+            self,
+            snapshots=_defaulted(
+                self.snapshots,
+                metadata_version="release",
+                controller_epoch="0",
+                elr_enabled="false",
+            ),
+            brokers=_defaulted(self.brokers, shutting_down="false", fenced="NOT alive"),
+            partitions=_defaulted(
+                self.partitions,
+                **dict.fromkeys(("adding", "removing", "offline_dirs"), _NO_IDS),
+                **{name: f"IF(has_state, {default}, NULL)" for name, default in _IN_A_RECORD},
+            ),
         )
 
     def close(self) -> None:

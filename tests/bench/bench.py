@@ -32,6 +32,11 @@ HEAP: Final = "2g"
 CORES: Final = 2
 OVERHEAD_PARTITIONS: Final = 1_000  # so few that the time is all overhead
 FULL_PARTITIONS: Final = 5_000_000
+SEQUENCE_PARTITIONS: Final = 100_000
+SEQUENCE_RATE: Final = 500_000
+FEW: Final = 100  # below that, overhead is most of it
+BROKERS: Final = 200
+REPLICATION: Final = 3
 FLAT: Final = 1.2
 SMALL: Final = 1.5
 
@@ -59,6 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parts: dict[str, Callable[[], list[Line]]] = {
         "throughput": lambda: throughput(sizes, arguments.rounds),
         "scaling": lambda: scaling(sizes, arguments.rounds),
+        "sequences": lambda: sequences(arguments.rounds),
         "small": lambda: small(arguments.rounds),
         "plans": plans,
     }
@@ -79,10 +85,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def throughput(sizes: Sequence[int], rounds: int) -> list[Line]:
     """Every comparison at every size."""
-    comparisons = json.loads(_run("list", capture=True))
-    names = sorted({c["measure"] for c in comparisons} | {c["against"] for c in comparisons})
+    every = json.loads(_run("list", capture=True))["comparisons"]
     lines = []
     for size in sizes:
+        comparisons = [c for c in every if c["up_to"] is None or size <= c["up_to"]]
+        names = sorted({c["measure"] for c in comparisons} | {c["against"] for c in comparisons})
         taken = _repeated([f"{name}@{size}" for name in names], [size], rounds)
         lines += [_compared(comparison, taken, size) for comparison in comparisons]
     return lines
@@ -127,6 +134,31 @@ def scaling(sizes: Sequence[int], rounds: int) -> list[Line]:
                     f"{best[size]:.2f} s: {micros[size]:.2f} us beyond the overhead, "
                     f"{marginal:.2f} us each since {smaller:,}"
                 ),
+            )
+        )
+    return lines
+
+
+def sequences(rounds: int) -> list[Line]:
+    """Broker failures by the thousand and in sequence, in partition-events per second."""
+    shapes = json.loads(_run("list", capture=True))["sequences"]
+    takes = {
+        (count, events): f"failures-{count}x{events}@{SEQUENCE_PARTITIONS}"
+        for count, events in shapes
+    }
+    taken = _repeated(list(takes.values()), [SEQUENCE_PARTITIONS], rounds)
+    touched = SEQUENCE_PARTITIONS * REPLICATION / BROKERS  # by one failure
+    lines = []
+    for (count, events), take in takes.items():
+        rate = touched * count * events / taken[take]["best"]
+        lines.append(
+            Line(
+                what=f"{count} scenarios of {events} failures",
+                size=f"{SEQUENCE_PARTITIONS:,}",
+                value=f"{rate:,.0f}/s",
+                target=f">= {SEQUENCE_RATE:,}/s" if count * events > FEW else "",
+                holds=rate >= SEQUENCE_RATE if count * events > FEW else None,
+                detail=f"best {taken[take]['best']:.2f} s; partition-events, tables written",
             )
         )
     return lines
@@ -290,7 +322,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--partitions", type=_sizes, default=[100_000, 1_000_000])
     parser.add_argument("--full", action="store_true", help="5,000,000 partitions as well")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", choices=("throughput", "scaling", "small", "plans"))
+    parser.add_argument("--only", choices=("throughput", "scaling", "sequences", "small", "plans"))
     return parser
 
 

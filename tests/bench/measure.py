@@ -41,9 +41,13 @@ class Comparison:
     against: str
     at_most: float | None = None
     at_least: float | None = None
+    up_to: int | None = None  # partitions
 
 
-COMPARISONS: Final = (Comparison("replay", "copy", at_most=1.5),)
+COMPARISONS: Final = (
+    Comparison("replay", "copy", at_most=1.5),
+    Comparison("interpreted", "replay", at_least=3, up_to=100_000),
+)
 
 
 @dataclass
@@ -103,10 +107,54 @@ def copy(room: Room) -> None:
         list(pool.map(inheritable_thread_target(room.spark)(write), tables))
 
 
-def _replay(spark: SparkSession, store: str, out: str) -> None:
+@measure
+def interpreted(room: Room) -> None:
+    """The same replay as ``replay``, through the interpreter."""
+    from understudy import replay as replaying  # noqa: PLC0415
+
+    chosen = replaying._is_failover  # noqa: SLF001 - the one place that chooses the engine
+    replaying._is_failover = lambda scenario: False  # noqa: ARG005, SLF001
+    try:
+        _replay(room.spark, room.store, room.fresh("interpreted"))
+    finally:
+        replaying._is_failover = chosen  # noqa: SLF001
+
+
+def _failures(scenarios: int, events: int) -> Work:
+    """Replays of so many scenarios, each so many broker failures; touched partitions only."""
+
+    def work(room: Room) -> None:
+        from understudy.scenarios import Scenario  # noqa: PLC0415
+
+        asked = [
+            Scenario(
+                f"s{number}",
+                None,
+                None,
+                tuple(
+                    json.dumps(
+                        {"brokers": [(number + event) % BROKERS + 1], "type": "broker_failure"}
+                    )
+                    for event in range(events)
+                ),
+            )
+            for number in range(scenarios)
+        ]
+        _replay(room.spark, room.store, room.fresh("failures"), asked)
+
+    return work
+
+
+# Scenarios and events of each: what the cost of sequences is measured with.
+SEQUENCES: Final = ((10, 1), (100, 1), (1_000, 1), (100, 8))
+for _shape_of in SEQUENCES:
+    MEASURES[f"failures-{_shape_of[0]}x{_shape_of[1]}"] = _failures(*_shape_of)
+
+
+def _replay(spark: SparkSession, store: str, out: str, asked: Sequence[Any] = ()) -> None:
     from understudy import publish  # noqa: PLC0415 - a bare session must not pay for these
 
-    with _decided(spark, store) as (input_digest, tables):
+    with _decided(spark, store, asked) as (input_digest, tables):
         run = publish.Run.start(
             "replay", input_digest=input_digest, config_digest=publish.digest({})
         )
@@ -114,14 +162,18 @@ def _replay(spark: SparkSession, store: str, out: str) -> None:
 
 
 @contextlib.contextmanager
-def _decided(spark: SparkSession, store: str) -> Iterator[tuple[str, dict[str, DataFrame]]]:
-    """The digest of a store and the tables of its failover, before anything is written."""
+def _decided(
+    spark: SparkSession, store: str, asked: Sequence[Any] = ()
+) -> Iterator[tuple[str, dict[str, DataFrame]]]:
+    """The digest of a store and the tables of its replay, before anything is written."""
     from understudy import replay as replaying  # noqa: PLC0415
     from understudy import scenarios, sources  # noqa: PLC0415
 
     snapshots = sources.read(spark, [store])
     try:
-        decided = replaying.replay(snapshots, [scenarios.FAILOVER])
+        decided = replaying.replay(
+            snapshots, asked or [scenarios.FAILOVER], changed_only=bool(asked)
+        )
         try:
             yield snapshots.input_digest, {**decided.tables, "quarantine": decided.quarantine}
         finally:
@@ -264,7 +316,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     match arguments.what:
         case "list":
-            json.dump([asdict(comparison) for comparison in COMPARISONS], sys.stdout)
+            told = {"comparisons": [asdict(each) for each in COMPARISONS], "sequences": SEQUENCES}
+            json.dump(told, sys.stdout)
         case "bare":
             bare(arguments.source, arguments.target)
         case "store":
@@ -287,7 +340,7 @@ def _tell(path: Path, result: dict[str, Any]) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     what = parser.add_subparsers(dest="what", required=True)
-    what.add_parser("list", help="the comparisons, as JSON")
+    what.add_parser("list", help="what can be measured, as JSON")
     store = what.add_parser("store", help="make the store of this shape unless it is there")
     plans = what.add_parser("plan", help="the size of every table's plan over such a store")
     for one in (store, plans):

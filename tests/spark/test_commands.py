@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from commands import told
 from understudy import cli, publish
 from understudy.schemas import REPLAY_TABLES
 
@@ -38,16 +39,6 @@ def document(snapshot: str = "s1", **changes: Any) -> dict[str, Any]:  # noqa: A
 def write(path: Path, *documents: dict[str, Any]) -> str:
     path.write_text("".join(json.dumps(each) + "\n" for each in documents), encoding="utf-8")
     return str(path)
-
-
-def told(capsys: pytest.CaptureFixture[str], code: int, *argv: str) -> dict[str, Any]:
-    """What the command answers in JSON, after a check of its exit code."""
-    capsys.readouterr()
-    returned = cli.main([*argv, "--json"])
-    out, err = capsys.readouterr()
-    answer: dict[str, Any] = json.loads(out)
-    assert returned == answer["exit_code"] == code, err
-    return answer
 
 
 def test_a_replay_is_published_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ from understudy.errors import BadInputError
 
 SYNTHETIC = Path(__file__).parents[2] / "data" / "synthetic.py"
 SIZES = {"partitions": 3_000, "brokers": 20, "dead": 2, "rf": 3, "seed": 7, "snapshots": 2}
+DELETING = 4
 
 
 def _load(path: Path) -> ModuleType:
@@ -35,7 +36,7 @@ synthetic = _load(SYNTHETIC)
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession) -> dict[str, DataFrame]:
-    made: dict[str, DataFrame] = synthetic.synthetic_tables(spark, **SIZES)
+    made: dict[str, DataFrame] = synthetic.synthetic_tables(spark, **SIZES, deleting=DELETING)
     return made
 
 
@@ -157,7 +158,8 @@ def test_every_kind_of_trouble_is_there(
     dead = [row.broker_id for row in tables["brokers"].where("not alive").collect()]
     assert len(set(dead)) == SIZES["dead"]
     assert tables["brokers"].where("alive and shutting_down").count() == SIZES["snapshots"]
-    assert tables["topics"].where("queued_for_deletion").count() > 0
+    queued = tables["topics"].where("queued_for_deletion").count()
+    assert queued == DELETING * SIZES["snapshots"]
     kinds = {
         "never led": ~F.col("has_state"),
         "leader -1": F.col("leader") == -1,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -12,15 +13,18 @@ from typing import Any
 import pytest
 from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from clusters import Document, cluster, partition, random_cluster
 from native_replay import replay_documents
 from understudy import scenarios, sources
-from understudy.errors import BadInputError, UsageError
+from understudy.errors import UsageError
 from understudy.replay import Replay, replay
 from understudy.scenarios import FAILOVER
 from understudy.schemas import REPLAY_TABLES, SNAPSHOT_TABLES
 from understudy.snapshot import Snapshots
+
+pytestmark = pytest.mark.usefixtures("native")
 
 HEALTHY = partition([1, 2, 3], (1, 4, [1, 2, 3]))
 LEADERLESS = partition([4, 5], (4, 2, [4]), number=1)
@@ -51,39 +55,99 @@ def test_every_table_has_its_schema(small: Snapshots) -> None:
     decided.close()
 
 
-def test_a_release_outside_the_profile_is_quarantined_and_the_rest_replayed(
+def test_a_release_of_no_profile_is_quarantined_and_the_rest_replayed(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     doc = cluster({"a": [HEALTHY]}, live=[1, 2, 3])
-    bad = named(doc, "old", release="2.0", metadata_version="2.0")
-    kraft = named(doc, "new", mode="kraft", release="4.0", metadata_version="4.0")
-    decided = replay(read(spark, tmp_path, doc, bad, kraft), [FAILOVER])
+    between = named(doc, "between", release="2.0", metadata_version="2.0")
+    future = named(doc, "future", mode="kraft", release="9.0", metadata_version="9.0")
+    decided = replay(read(spark, tmp_path, doc, between, future), [FAILOVER])
     problems = {row.cluster: row.problems[0] for row in decided.quarantine.collect()}
-    assert problems["old"] == "release 2.0 is outside profile zk (2.4 to 3.9)"
-    assert problems["new"] == "mode kraft is not replayed by profile zk"
+    profiles = "profile zk (2.4 to 3.9) or profile zk-legacy (0.9 to 1.0)"
+    assert problems["between"].startswith(f"release 2.0 in mode zk is outside {profiles}")
+    assert problems["future"].startswith("release 9.0 in mode kraft is outside")
     assert {row.cluster for row in decided.tables["partition_states"].collect()} == {"c"}
     assert decided.replayed == 1
     decided.close()
 
 
+def test_every_snapshot_is_replayed_under_its_own_profile(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    doc = cluster({"a": [HEALTHY]}, live=[1, 2, 3])
+    old = named(doc, "old", release="1.0", metadata_version="1.0")
+    new = named(doc, "new", mode="kraft", release="4.0", metadata_version="4.0-IV3")
+    decided = replay(read(spark, tmp_path, doc, old, new), [FAILOVER])
+    states = {row.cluster: row for row in decided.tables["partition_states"].collect()}
+    assert (states["c"].state_after, states["c"].adding) == ("OnlinePartition", [])
+    assert (states["old"].state_after, states["old"].adding) == ("OnlinePartition", None)
+    assert (states["new"].state_after, states["new"].elr) == (None, [])
+    assert decided.replayed == 3
+    decided.close()
+
+
+def test_unknown_facts_take_the_harmless_default(spark: SparkSession, tmp_path: Path) -> None:
+    snapshots = read(spark, tmp_path, cluster({"a": [HEALTHY, LEADERLESS]}, live=[1, 2, 3]))
+    unknown = {name: F.lit(None).cast("array<int>") for name in ("offline_dirs", "adding")}
+    partly = replace(
+        snapshots,
+        partitions=snapshots.partitions.withColumns(unknown),
+        brokers=snapshots.brokers.withColumn("shutting_down", F.lit(None).cast("boolean")),
+    )
+    for asked in (FAILOVER, _scenario({"type": "broker_failure", "brokers": [1]})):
+        known, unsure = replay(snapshots, [asked]), replay(partly, [asked])
+        for name in ("partition_states", "requests"):
+            assert_df_equality(
+                known.tables[name], unsure.tables[name], ignore_nullable=True, ignore_row_order=True
+            )
+        known.close()
+        unsure.close()
+
+
+def _scenario(*events: dict[str, Any]) -> scenarios.Scenario:
+    line = json.dumps({"scenario": "x", "events": list(events)})
+    return scenarios.parse(line.encode(), "scenarios.json")[0]
+
+
+def test_a_small_failover_is_interpreted_to_the_same_rows(
+    small: Snapshots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    native = replay(small, [FAILOVER])
+    monkeypatch.setattr("understudy.replay.SMALL", 2)
+    interpreted = replay(small, [FAILOVER])
+    assert any("_replay_batches" in _plan(table) for table in interpreted.tables.values())
+    assert not any("_replay_batches" in _plan(table) for table in native.tables.values())
+    for name, table in native.tables.items():
+        assert_df_equality(
+            table, interpreted.tables[name], ignore_nullable=True, ignore_row_order=True
+        )
+    native.close()
+    interpreted.close()
+
+
+def _plan(table: DataFrame) -> str:
+    return str(table._jdf.queryExecution().analyzed().treeString())  # noqa: SLF001
+
+
 def test_notes_say_what_a_reader_should_know(spark: SparkSession, tmp_path: Path) -> None:
-    moving = {**partition([1, 2, 3], (1, 4, [1, 2])), "adding": [3]}
-    doc = cluster({"a": [moving], "b": [HEALTHY]}, live=[1, 2, 3], queued=["b"])
+    doc = cluster({"a": [HEALTHY]}, live=[1, 2, 3])
     decided = replay(read(spark, tmp_path, {**doc, "release": "3.5"}), [FAILOVER])
-    assert [note.split(";")[0] for note in decided.notes[:2]] == [
-        "partitions with a reassignment in flight: 1",
-        "partitions of topics queued for deletion: 1",
+    assert decided.notes == [
+        "unverified: release 3.5 has not been compared with its published jars"
     ]
-    assert decided.notes[2].startswith("unverified: release 3.5")
     decided.close()
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"profile": "raft"}, "profile 'raft' is not one of zk"),
-        ({"release": "2.3"}, "release 2.3 is outside profile zk (2.4 to 3.9)"),
-        ({"release": "new"}, "'new' is not a version"),
+        ({"profile": "raft"}, "profile 'raft' is not one of zk, zk-legacy, kraft"),
+        (
+            {"release": "2.3"},
+            "release 2.3 is outside zk (2.4 to 3.9), zk-legacy (0.9 to 1.0), kraft",
+        ),
+        ({"profile": "zk", "release": "4.0"}, "release 4.0 is outside zk (2.4 to 3.9)"),
+        ({"release": "new"}, "release new is outside"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(
@@ -105,14 +169,12 @@ def test_the_release_caps_the_protocol(small: Snapshots) -> None:
     assert ("UPDATE_METADATA", 6) in versions("2.4")
 
 
-def test_events_that_cannot_be_replayed_yet_are_named(small: Snapshots) -> None:
-    line = b'{"scenario": "x", "events": [{"type": "broker_failure", "brokers": [1]}]}'
-    with pytest.raises(BadInputError, match="scenario x: broker_failure"):
-        replay(small, scenarios.parse(line, "scenarios.json"))
-
-
-def test_changed_only_leaves_out_what_was_not_touched(small: Snapshots) -> None:
-    decided = replay(small, [FAILOVER], changed_only=True)
+@pytest.mark.parametrize("events", [[], [{"type": "catch_up", "brokers": [9]}]])
+def test_changed_only_leaves_out_what_was_not_touched(
+    small: Snapshots, events: list[dict[str, Any]]
+) -> None:
+    asked = _scenario({"type": "controller_failover"}, *events)
+    decided = replay(small, [asked], changed_only=True)
     states = decided.tables["partition_states"].collect()
     assert [(row.topic, row.partition, row.outcome) for row in states] == [("a", 1, "offline")]
     replicas = decided.tables["replica_states"].collect()
@@ -156,23 +218,29 @@ def _replay_scattered(snapshots: Snapshots) -> Replay:
     return replay(replace(snapshots, **scattered), [FAILOVER])  # type: ignore[arg-type]
 
 
-def test_the_plan_does_not_grow_with_brokers_or_snapshots(
+def test_the_plan_does_not_grow_with_brokers_snapshots_scenarios_or_events(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    def plans(folder: str, brokers: int, snapshots: int) -> dict[str, int]:
+    def plans(
+        folder: str, brokers: int = 5, snapshots: int = 2, asked: Sequence[scenarios.Scenario] = ()
+    ) -> dict[str, int]:
         live = range(1, brokers)
         doc = cluster({"a": [HEALTHY, partition([brokers, 1], (brokers, 1, [brokers]), number=1)]},
                       live=live)  # fmt: skip
         (tmp_path / folder).mkdir()
         docs = [named(doc, f"c{n}") for n in range(snapshots)]
-        decided = replay(read(spark, tmp_path / folder, *docs), [FAILOVER])
+        decided = replay(read(spark, tmp_path / folder, *docs), asked or [FAILOVER])
         sizes = {name: _nodes(table) for name, table in decided.tables.items()}
         decided.close()
         return sizes
 
-    one = plans("few", brokers=5, snapshots=2)
-    assert plans("many-brokers", brokers=150, snapshots=2) == one
-    assert plans("many-snapshots", brokers=5, snapshots=60) == one
+    one = plans("few")
+    assert plans("many-brokers", brokers=150) == one
+    assert plans("many-snapshots", snapshots=60) == one
+    failure = {"type": "broker_failure", "brokers": [1]}
+    single = plans("one-event", asked=[_scenario(failure)])
+    many = [replace(_scenario(*[failure] * 8), scenario=f"s{n}") for n in range(50)]
+    assert plans("many-events", asked=many) == single
 
 
 def _nodes(table: DataFrame) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,6 +16,7 @@ from understudy import bundle, cli, session
 from understudy.errors import BadInputError, EnvironmentTooOldError
 from understudy.progress import Progress
 from understudy.report import tables
+from understudy.sources.forms import FORMS
 
 
 @pytest.mark.parametrize("verb", [verb.name for verb in cli.VERBS])
@@ -26,6 +28,20 @@ def test_every_verb_has_help_with_an_example(verb: str, capsys: pytest.CaptureFi
     assert f"example:\n  understudy {verb}" in out
     assert "--json" in out
     assert "--limit" in out
+
+
+def test_the_help_of_load_names_every_form_with_examples(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["load", "--help"])
+    out = capsys.readouterr().out
+    for form in FORMS.values():
+        assert re.search(rf"^  {form.name} +{re.escape(form.what)}$", out, re.MULTILINE)
+    examples = [line.split() for line in out.splitlines() if line.startswith("  understudy load")]
+    assert len(examples) > 3
+    for _, *argv in examples:
+        assert cli._parser().parse_args(argv).into == "store"  # noqa: SLF001
 
 
 @pytest.mark.parametrize("verb", cli.VERBS, ids=lambda verb: verb.name)
@@ -47,6 +63,12 @@ def test_every_example_is_a_command_line(verb: cli.Verb) -> None:
         (["replay", "x", "--out", "y", "--topic", "("], "not a regular expression"),
         (["replay", "x", "--out", "y", "--tables", "requests,frobs"], "writes no frobs"),
         (["load", "x", "--into", "y", "--form", "xml"], "invalid choice: 'xml'"),
+        (["load", "x", "--into", "y", "--at", "noon"], "--at noon: expected zxid:0x1f or offset"),
+        (["load", "x", "--into", "y", "--at", "zxid:1", "--every-change"], "give one of both"),
+        (["load", "x", "--into", "y", "--form", "kcat", "--every-change"], "kcat is one instant"),
+        (["load", "x", "--into", "y", "--form", "kraft", "--at", "zxid:1"], "is offset:812 or"),
+        (["load", "x", "--into", "y", "--form", "json", "--cluster", "c"], "names its cluster"),
+        (["load", "x", "--into", "y", "--form", "kraft", "--release", "3.9"], "says so itself"),
     ],
 )
 def test_usage_errors_exit_64(

@@ -5,13 +5,22 @@ from __future__ import annotations
 import pytest
 
 from clusters import rows_of
-from kafka_answers import SUITES, Case, cases, comparable, named, per_receiver
+from kafka_answers import (
+    EVENT_SUITES,
+    SUITES,
+    Case,
+    cases,
+    comparable,
+    knows_recovery,
+    named,
+    per_receiver,
+)
 from understudy.controller import interpreter
 
 
-@pytest.mark.parametrize("suite", SUITES)
-def test_every_failover_equals_kafka(suite: str) -> None:
-    with_recovery = not suite.startswith("zk-2.8")  # 2.8 knows no recovery state
+@pytest.mark.parametrize("suite", [*SUITES, *EVENT_SUITES])
+def test_every_scenario_equals_kafka(suite: str) -> None:
+    with_recovery = knows_recovery(suite)
     different = [
         case.snapshot["cluster"]
         for case in cases(suite)

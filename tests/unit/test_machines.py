@@ -175,3 +175,67 @@ def test_reassigned_leader_is_the_first_online_target_in_sync() -> None:
 
 def test_difference_of_lists_is_ordered_and_counts() -> None:
     assert minus((1, 2, 1, 3), (1, 3)) == (2, 1)
+
+
+def test_e30b_offline_without_a_znode_is_dropped_silently_while_the_topic_is_queued() -> None:
+    one = controller()
+    one.context.queued_topics.add("a")
+    del one.context.znodes[TP]
+    one.context.replica_states[(TP, 2)] = states.ONLINE_REPLICA
+    one.replicas.handle_state_changes([(TP, 2)], states.OFFLINE_REPLICA)
+    assert one.context.replica_states[(TP, 2)] == states.ONLINE_REPLICA
+    (body,) = one.journal.request_partitions
+    assert (body[3], body[8]) == ("STOP_REPLICA", -2)
+
+
+def test_e32d_an_election_needs_a_strategy() -> None:
+    one = controller()
+    one.context.partition_states[TP] = states.ONLINE_PARTITION
+    with pytest.raises(ValueError, match="strategy"):
+        one.partitions.handle_state_changes([TP], states.ONLINE_PARTITION)
+
+
+def test_until_2_4_a_forgotten_replica_stays_in_the_lists_of_a_reassignment() -> None:
+    for release, removing in ((2_04_00_99, (3,)), (2_05_00_99, ())):
+        one = controller()
+        one.context.release = release
+        one.context.assign(TP, Assignment((1, 2, 3), (), (3,)))
+        one.context.replica_states[(TP, 3)] = states.DELETION_SUCCESSFUL
+        one.replicas.handle_state_changes([(TP, 3)], states.NON_EXISTENT_REPLICA)
+        assert one.context.assignments[TP] == Assignment((1, 2), (), removing)
+
+
+def test_a_reassignment_puts_the_target_first_and_forgets_what_was_being_added() -> None:
+    assert Assignment((1, 2, 3)).reassign_to((4, 2)) == Assignment((4, 2, 1, 3), (4,), (1, 3))
+    in_flight = Assignment((4, 1, 2), (4,), (2,))
+    assert in_flight.reassign_to((5, 1)) == Assignment((5, 1, 2), (5,), (2,))
+    assert Assignment((1, 2)).reassign_to((2, 1)) == Assignment((2, 1))
+
+
+def test_the_topic_znode_is_written_whole() -> None:
+    """An assignment that so far stood in memory alone goes to ZooKeeper with its neighbour's."""
+    context = controller().context
+    neighbour = ("a", 1)
+    context.add_partition(neighbour, Assignment((1,)))
+    context.assign(TP, Assignment((1, 2)))
+    assert context.znode_assignments == {TP: Assignment((1, 2, 3))}
+    context.write_assignment(neighbour, Assignment((2,)))
+    assert context.znode_assignments == {neighbour: Assignment((2,))}
+    context.load_from_zookeeper()
+    assert context.assignments == {TP: Assignment((1, 2)), neighbour: Assignment((2,))}
+
+
+def test_look_ups_follow_every_change() -> None:
+    context = controller().context
+    assert context.partitions_on(3) == context.partitions_of("a") == context.led_by(1) == [TP]
+    context.assign(TP, Assignment((1, 2)))
+    context.remember_leadership(TP, RECORD._replace(leader=-1))
+    context.set_partition_state(TP, states.OFFLINE_PARTITION)
+    assert (context.partitions_on(3), context.partitions_on(2)) == ([], [TP])
+    assert (context.led_by(1), context.with_offline_leader()) == ([], [TP])
+    assert context.new_and_offline_partitions() == [TP]
+    context.set_partition_state(TP, states.ONLINE_PARTITION)
+    assert context.new_and_offline_partitions() == []
+    context.remove_topic("a")
+    assert context.partitions_on(2) == context.partitions_of("a") == []
+    assert context.with_offline_leader() == []

@@ -199,21 +199,7 @@ def as_text(told: Told, *, topic: str | None = None) -> str:
         _told_replays(told),
         _told_notes(told),
         refusals(told.get("quarantine", {})),
-        _told_tables(told),
-    ]
-    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
-
-
-def load_text(told: Told) -> str:
-    """What a load brought into the store."""
-    counts = told["tables"]
-    new = f"Loaded {amount(counts['snapshots'], 'snapshot')}"
-    inside = f"{amount(counts['topics'], 'topic')}, {amount(counts['partitions'], 'partition')}"
-    blocks = [
-        [f"{new}: {inside}."],
-        _told_notes(told),
-        refusals(told["quarantine"]),
-        _told_tables(told),
+        told_tables(told),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
@@ -357,7 +343,8 @@ def _refused(rows: Sequence[Told]) -> Iterator[str]:
             yield f"    - {problem}"
 
 
-def _told_tables(told: Told) -> list[str]:
+def told_tables(told: Told) -> list[str]:
+    """Where the tables are, and how many rows each has."""
     counts = ", ".join(f"{name} {cell(count)}" for name, count in told["tables"].items())
     return [
         f"Tables in {told['root']}, run={told['run_id']} (rows):",
