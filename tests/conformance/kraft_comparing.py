@@ -31,7 +31,7 @@ def differences(case: Document, answer: Document, tables: Tables) -> list[Differ
 
 
 def _is_possible(snapshot: Document) -> bool:
-    """Partitions are numbered without gaps, which Kafka relies on: a smaller case has to as well."""
+    """Partitions are numbered without gaps, which Kafka relies on; a smaller case keeps that."""
     return all(
         [partition["partition"] for partition in topic["partitions"]]
         == list(range(len(topic["partitions"])))
