@@ -17,6 +17,20 @@ EXIT_USAGE = 64
 EXIT_BAD_INPUT = 65
 EXIT_INTERNAL = 70
 
+_WORST_FIRST = (
+    EXIT_INTERNAL,
+    EXIT_BAD_INPUT,
+    EXIT_FAILS,
+    EXIT_CANNOT_DECIDE,
+    EXIT_WARNINGS,
+    EXIT_DONE,
+)
+
+
+def worst(*codes: int) -> int:
+    """The exit code that wins when several are deserved."""
+    return min(codes, key=_WORST_FIRST.index)
+
 
 class UnderstudyError(Exception):
     """Base of every error that is the user's to read."""

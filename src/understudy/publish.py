@@ -36,6 +36,7 @@ from understudy.session import cancel_jobs, tag_jobs, untag_jobs
 TABLES: Final[dict[str, T.StructType]] = {
     **schemas.SNAPSHOT_TABLES,
     **schemas.REPLAY_TABLES,
+    **schemas.QUESTION_TABLES,
     "quarantine": schemas.QUARANTINE,
 }
 
@@ -88,6 +89,7 @@ class Published:
 
     run_id: str
     row_counts: Mapping[str, int]
+    verdict: str
 
 
 def digest(settings: Mapping[str, object]) -> str:
@@ -315,10 +317,10 @@ def find_same(
         .where(F.col("config_digest") == config_digest)
         .where(F.col("code_version") == code_version)
         .orderBy(F.desc("run_id"))
-        .select("run_id", "row_counts")
+        .select("run_id", "row_counts", "verdict")
         .first()
     )
-    return None if same is None else Published(same.run_id, dict(same.row_counts))
+    return None if same is None else Published(same.run_id, dict(same.row_counts), same.verdict)
 
 
 def notes_of(spark: SparkSession, root: str, run_id: str) -> list[str]:

@@ -22,6 +22,7 @@ INT: Final = T.IntegerType()
 LONG: Final = T.LongType()
 STRING: Final = T.StringType()
 BOOLEAN: Final = T.BooleanType()
+DOUBLE: Final = T.DoubleType()
 TIMESTAMP: Final = T.TimestampType()
 IDS: Final = T.ArrayType(INT, containsNull=True)
 STRINGS: Final = T.ArrayType(STRING, containsNull=True)
@@ -257,6 +258,75 @@ REPLAY_TABLES: Final[dict[str, T.StructType]] = {
 
 # --- What the questions answer ---------------------------------------------------------------
 
+_COUNTS: Final = (
+    "partitions",
+    "offline",
+    "under_min_isr",
+    "at_min_isr",
+    "acks_all_blocked",
+    "never_led",
+)
+_SENT: Final[dict[str, T.DataType]] = {
+    f"{request}_{what}": LONG
+    for what in ("requests", "bytes")
+    for request in ("leader_and_isr", "update_metadata", "stop_replica")
+}
+
+IMPACT: Final = _table(
+    **_REPLAY_KEY,
+    brokers=IDS,  # the failed ones, ascending
+    **{name: LONG for count in _COUNTS for name in (count, f"{count}_before")},
+    unclean=LONG,
+    leaders_moved=LONG,
+    leader_skew_before=DOUBLE,
+    leader_skew=DOUBLE,
+    replica_skew_before=DOUBLE,
+    replica_skew=DOUBLE,
+    requests=LONG,
+    busiest_broker=INT,
+    busiest_bytes=LONG,
+    verdict=STRING,
+    reason=STRING,
+)
+
+IMPACT_PARTITIONS: Final = _table(
+    **_REPLAY_KEY,
+    **_PARTITION,
+    leader_before=INT,
+    leader=INT,
+    isr_before=IDS,
+    isr=IDS,
+    state_before=STRING,
+    state_after=STRING,
+    min_isr=INT,
+    risks=STRINGS,
+    reason=STRING,
+)
+
+IMPACT_BROKERS: Final = _table(
+    **_REPLAY_KEY,
+    broker_id=INT,
+    rack=STRING,
+    leaders_before=LONG,
+    leaders=LONG,
+    replicas=LONG,
+    followers_before=LONG,
+    followers=LONG,
+    **_SENT,
+)
+
+CUT_SETS: Final = _table(
+    **_SNAPSHOT_KEY, risk=STRING, k=INT, brokers=IDS, partitions=LONG, topics=LONG
+)
+
+RECOVERY: Final = _table(
+    **_SNAPSHOT_KEY,
+    **_PARTITION,
+    brokers=IDS,  # any one of which gives a clean leader
+    unclean_choice=INT,
+    records_at_risk_reason=STRING,
+)
+
 EVENTS: Final = _table(
     **_SNAPSHOT_KEY,  # the later of the two snapshots
     seq=INT,
@@ -265,7 +335,45 @@ EVENTS: Final = _table(
     evidence=STRING,
 )
 
-QUESTION_TABLES: Final[dict[str, T.StructType]] = {"events": EVENTS}
+FINDINGS: Final = _table(
+    **_SNAPSHOT_KEY,
+    taken_at=TIMESTAMP,
+    rule=STRING,
+    severity=STRING,
+    **_PARTITION,
+    broker_id=INT,
+    evidence=STRING,
+)
+
+DIVERGENCES: Final = _table(
+    **_SNAPSHOT_KEY,  # the later of the two snapshots
+    **_PARTITION,
+    field=STRING,
+    predicted=STRING,
+    recorded=STRING,
+    reason=STRING,
+)
+
+EXPOSURE: Final = _table(
+    cluster=STRING,
+    **_PARTITION,
+    rule=STRING,
+    since=TIMESTAMP,
+    until=TIMESTAMP,  # null: still so in the newest snapshot
+    snapshots=LONG,
+)
+
+QUESTION_TABLES: Final[dict[str, T.StructType]] = {
+    "impact": IMPACT,
+    "impact_partitions": IMPACT_PARTITIONS,
+    "impact_brokers": IMPACT_BROKERS,
+    "cut_sets": CUT_SETS,
+    "recovery": RECOVERY,
+    "events": EVENTS,
+    "findings": FINDINGS,
+    "divergences": DIVERGENCES,
+    "exposure": EXPOSURE,
+}
 
 # --- Publishing ------------------------------------------------------------------------------
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from understudy import schemas
+from understudy.errors import BadInputError, UsageError
 from understudy.names import SNAPSHOT_KEY
 
 _NO_IDS: Final = "CAST(array() AS ARRAY<INT>)"
@@ -18,6 +20,14 @@ _IN_A_RECORD: Final = (
     ("controller_epoch", "0"),
     ("recovery", "0"),
 )
+
+
+def _instant(text: str) -> datetime:
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is not a time like 2026-01-01T00:00:00Z") from None
+    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
 
 
 def _defaulted(table: DataFrame, **defaults: str) -> DataFrame:
@@ -64,6 +74,30 @@ class Snapshots:
             partitions=chosen(self.partitions),
             configs=chosen(self.configs),
             provenance=chosen(self.provenance),
+        )
+
+    def one(
+        self, *, cluster: str | None = None, snapshot_id: str | None = None, at: str | None = None
+    ) -> Snapshots:
+        """The newest snapshot alone, of those that fit; a few words say which fit."""
+        rows = self.snapshots
+        for name, value in (("cluster", cluster), ("snapshot_id", snapshot_id)):
+            if value is not None:
+                rows = rows.where(F.col(name) == value)
+        if at is not None:
+            rows = rows.where(F.col("taken_at") <= F.lit(_instant(at)))
+        clusters = F.sort_array(F.collect_set("cluster")).alias("clusters")
+        newest = F.max_by(F.struct(*SNAPSHOT_KEY), F.struct("taken_at", "snapshot_id"))
+        found = rows.agg(clusters, newest.alias("newest")).first()
+        if found is None or found.newest is None:
+            raise BadInputError("there is no such snapshot")
+        if len(found.clusters) > 1:
+            raise UsageError(f"--cluster chooses one of {', '.join(found.clusters)}")
+        key = found.newest
+        return self.only(
+            rows.where(F.col("cluster") == key.cluster).where(
+                F.col("snapshot_id") == key.snapshot_id
+            )
         )
 
     def with_defaults(self) -> Snapshots:

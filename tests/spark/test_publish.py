@@ -204,7 +204,7 @@ def test_the_same_run_is_found_again(spark: SparkSession, tmp_path: Path) -> Non
     assert found("s", p.code_version()) is None
     for number in (0, 1):
         publish(spark, tmp_path, number, {"topics": topics(spark, "a")})
-    assert found("s", p.code_version()) == p.Published(run(1).run_id, {"topics": 1})
+    assert found("s", p.code_version()) == p.Published(run(1).run_id, {"topics": 1}, "done")
     assert found("other", p.code_version()) is None
     assert found("s", "0.0.1") is None
 

@@ -13,6 +13,7 @@ from zipfile import ZipFile
 import pytest
 
 from understudy import bundle, cli, session
+from understudy.commands.verb import Verb
 from understudy.errors import BadInputError, EnvironmentTooOldError
 from understudy.progress import Progress
 from understudy.report import tables
@@ -45,7 +46,7 @@ def test_the_help_of_load_names_every_form_with_examples(
 
 
 @pytest.mark.parametrize("verb", cli.VERBS, ids=lambda verb: verb.name)
-def test_every_example_is_a_command_line(verb: cli.Verb) -> None:
+def test_every_example_is_a_command_line(verb: Verb) -> None:
     _, *argv = verb.example.replace("'", "").split()
     assert cli._parser().parse_args(argv).verb == verb.name  # noqa: SLF001
 

@@ -21,7 +21,10 @@ IMPURE = {
     *("time", "datetime", "random", "secrets", "uuid", "pickle"),
 }
 # Above the core: what may use it and may not be used by it.
-ABOVE = {"publish", "session", "sources", "snapshot", "scenarios", "replay", "cli", "report"}
+ABOVE = {
+    *("sources", "snapshot", "scenarios", "replay", "questions"),
+    *("publish", "report", "session", "commands", "cli"),
+}
 
 
 def loaded_by(statement: str) -> set[str]:
