@@ -101,7 +101,7 @@ def test_topics_differ_in_size_and_number_their_partitions_from_zero(
 def test_the_same_arguments_make_the_same_rows_however_spark_cuts_them(
     other_cut: SparkSession, partitions: DataFrame, tables: dict[str, DataFrame]
 ) -> None:
-    again = synthetic.synthetic_tables(other_cut, **SIZES)
+    again = synthetic.synthetic_tables(other_cut, **SIZES, deleting=DELETING)
     assert_df_equality(
         again["partitions"].repartition(5), partitions, ignore_row_order=True, ignore_nullable=True
     )
