@@ -1,7 +1,7 @@
 """Asks Apache Kafka's own controller and the replay the same questions and compares every answer.
 
     python -m conformance.conformance [--cases 20000] [--seed 1] [--events failover|all|TYPE,…]
-        [--release RELEASE,…|both|all] [--through interpreter|spark|both] [--mutations]
+        [--release RELEASE,…|zk|kraft|both|all] [--through interpreter|spark|both] [--mutations]
 
 Run with ``tests`` on the path, as ``make conformance`` does. Ends with 1 on any difference, each
 shown as the smallest case that still has it.
@@ -41,7 +41,14 @@ RELEASES: Final[dict[str, Family]] = {
     "1.0": legacy_family.FAMILY,
     **dict.fromkeys(kraft_cases.RELEASES, kraft_family.FAMILY),
 }
+# Names for several of them; ``both`` are those of ZooKeeper mode, the default.
 _BOTH: Final = ("3.9", "2.8")
+_SEVERAL: Final = {
+    "both": _BOTH,
+    "zk": (*_BOTH, "1.0"),
+    "kraft": kraft_cases.RELEASES,
+    "all": tuple(RELEASES),
+}
 
 _MUTATION_CASES: Final = 300  # of each release and kind: single events and sequences
 _CHUNK: Final = 1_000  # cases in memory at once
@@ -265,10 +272,10 @@ def _check_events(parser: argparse.ArgumentParser, arguments: argparse.Namespace
 
 
 def _releases(text: str) -> tuple[str, ...]:
-    named = {"both": _BOTH, "all": tuple(RELEASES)}
-    chosen = named.get(text) or tuple(text.split(","))
+    chosen = _SEVERAL.get(text) or tuple(text.split(","))
     if not set(chosen) <= RELEASES.keys():
-        raise argparse.ArgumentTypeError(f"the releases are {', '.join(RELEASES)}, both and all")
+        named = ", ".join((*RELEASES, *_SEVERAL))
+        raise argparse.ArgumentTypeError(f"the releases are {named}")
     return chosen
 
 
@@ -281,7 +288,7 @@ def _parser() -> argparse.ArgumentParser:
         "--release",
         type=_releases,
         default=_BOTH,
-        help=f"{', '.join(RELEASES)}, both (of ZooKeeper mode) or all",
+        help=f"{', '.join((*RELEASES, *_SEVERAL))} (both: the newer two of ZooKeeper mode)",
     )
     parser.add_argument("--through", choices=("interpreter", "spark", "both"), default="both")
     parser.add_argument("--mutations", action="store_true", help="break rules: each must be caught")

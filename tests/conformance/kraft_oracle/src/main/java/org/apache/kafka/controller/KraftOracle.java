@@ -2,6 +2,7 @@ package org.apache.kafka.controller;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.nio.file.Path;
 
 /** The way into this package: a case as text in, Kafka's answer as text out. */
 public final class KraftOracle {
@@ -21,7 +22,7 @@ public final class KraftOracle {
     return Json.text(answer);
   }
 
-  public static String pace(int partitions) {
-    return Json.text(Pace.measure(partitions));
+  public static String pace(Path snapshot, int fenced) {
+    return Json.text(Pace.measure(snapshot, fenced));
   }
 }

@@ -1,10 +1,16 @@
 package org.apache.kafka.controller;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Random;
+import java.util.function.Consumer;
+import java.util.stream.Stream;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.metadata.FeatureLevelRecord;
 import org.apache.kafka.common.metadata.PartitionRecord;
@@ -14,51 +20,62 @@ import org.apache.kafka.server.common.ApiMessageAndVersion;
 import org.apache.kafka.server.common.MetadataVersion;
 
 /**
- * How fast Kafka's own managers fence one broker, with everything in memory and no log written.
+ * How fast Kafka's own managers fence brokers, with everything in memory and no log written.
  *
- * <p>The cluster has the shape of the project's synthetic stores: three replicas on distinct racks
- * of 200 brokers, 50 partitions to a topic.
+ * <p>The snapshot is a folder of tab-separated lines: {@code brokers} (id, epoch, fenced, shutting
+ * down) and {@code partitions} (topic, partition, replicas, ISR, leader, both epochs).
  */
 final class Pace {
 
-  private static final int BROKERS = 200;
-  private static final int REPLICAS = 3;
-  private static final int RACKS = 3;
-  private static final int PER_TOPIC = 50;
-  private static final int WARM_UPS = 20;
-  private static final int WARM_UP_PARTITIONS = 20_000;
-  private static final int FENCED = 1;
-  private static final long SEED = 7;
+  private static final int NO_BROKER = -1; // as the controller itself: nobody's settings count
 
   private Pace() {}
 
-  /** Seconds to decide on the records of one fenced broker, and to apply them. */
-  static ObjectNode measure(int partitions) {
-    for (int time = 0; time < WARM_UPS; time++) {
-      run(Math.min(partitions, WARM_UP_PARTITIONS));
-    }
-    return run(partitions);
-  }
-
-  private static ObjectNode run(int partitions) {
-    Cluster cluster = new Cluster(BROKERS + 1, Map.of(), records(partitions));
-    List<ApiMessageAndVersion> written = new ArrayList<>();
+  /** Seconds to load, to decide on every fence by itself, and to carry one of them out. */
+  static ObjectNode measure(Path snapshot, int fenced) {
+    List<ApiMessage> records = records(snapshot);
     long start = System.nanoTime();
-    cluster.replication().handleBrokerFenced(FENCED, written);
-    double deciding = (System.nanoTime() - start) / 1e9;
+    Cluster cluster = new Cluster(NO_BROKER, Map.of(), records);
+    double load = secondsSince(start);
+    decideOnEach(cluster); // the compiler's turn
+    start = System.nanoTime();
+    long decided = decideOnEach(cluster);
+    double every = secondsSince(start);
+    start = System.nanoTime();
+    List<ApiMessageAndVersion> written = decideOn(cluster, fenced);
+    double one = secondsSince(start);
     written.forEach(record -> cluster.append(record.message()));
-    double whole = (System.nanoTime() - start) / 1e9;
     return Json.object()
         .put("jar", Release.INSTANCE.jar())
-        .put("partitions", partitions)
-        .put("records", written.size())
-        .put("decide_seconds", deciding)
-        .put("decide_and_apply_seconds", whole)
-        .put("records_per_second", Math.round(written.size() / whole));
+        .put("load_seconds", load)
+        .put("every_records", decided)
+        .put("every_seconds", every)
+        .put("one_records", written.size())
+        .put("one_seconds", one)
+        .put("one_applied_seconds", secondsSince(start));
   }
 
-  private static List<ApiMessage> records(int partitions) {
-    Random dice = new Random(SEED);
+  /** Each broker that is not fenced by itself, from the same state; the number of records. */
+  private static long decideOnEach(Cluster cluster) {
+    return cluster.brokers().stream()
+        .filter(broker -> !broker.fenced())
+        .mapToLong(broker -> decideOn(cluster, broker.id()).size())
+        .sum();
+  }
+
+  private static List<ApiMessageAndVersion> decideOn(Cluster cluster, int broker) {
+    List<ApiMessageAndVersion> written = new ArrayList<>();
+    cluster.replication().handleBrokerFenced(broker, written);
+    return written;
+  }
+
+  private static double secondsSince(long start) {
+    return (System.nanoTime() - start) / 1e9;
+  }
+
+  // --- The snapshot ------------------------------------------------------------------------------
+
+  private static List<ApiMessage> records(Path snapshot) {
     MetadataVersion version =
         Release.INSTANCE.metadataVersion(Release.INSTANCE.newestMetadataVersion());
     List<ApiMessage> records = new ArrayList<>();
@@ -66,35 +83,57 @@ final class Pace {
         new FeatureLevelRecord()
             .setName(MetadataVersion.FEATURE_NAME)
             .setFeatureLevel(version.featureLevel()));
-    for (int id = 1; id <= BROKERS; id++) {
-      records.add(SnapshotRecords.registration(id, 1_000 + id).setFenced(false));
-    }
-    for (int first = 0; first < partitions; first += PER_TOPIC) {
-      Uuid topic = new Uuid(SEED, first + 1);
-      records.add(new TopicRecord().setName("topic" + first).setTopicId(topic));
-      for (int number = 0; number < Math.min(PER_TOPIC, partitions - first); number++) {
-        List<Integer> replicas = replicas(dice);
-        records.add(
-            new PartitionRecord()
-                .setTopicId(topic)
-                .setPartitionId(number)
-                .setReplicas(replicas)
-                .setIsr(replicas)
-                .setLeader(replicas.get(0))
-                .setLeaderEpoch(dice.nextInt(40))
-                .setPartitionEpoch(dice.nextInt(80)));
-      }
-    }
+    eachLine(
+        snapshot.resolve("brokers"),
+        field ->
+            records.add(
+                SnapshotRecords.registration(number(field[0]), Long.parseLong(field[1]))
+                    .setFenced(Boolean.parseBoolean(field[2]))
+                    .setInControlledShutdown(Boolean.parseBoolean(field[3]))));
+    Map<String, Uuid> topics = new HashMap<>();
+    eachLine(
+        snapshot.resolve("partitions"),
+        field -> {
+          Uuid topic = topics.get(field[0]);
+          if (topic == null) {
+            topic = new Uuid(1, topics.size() + 1);
+            topics.put(field[0], topic);
+            records.add(new TopicRecord().setName(field[0]).setTopicId(topic));
+          }
+          records.add(
+              new PartitionRecord()
+                  .setTopicId(topic)
+                  .setPartitionId(number(field[1]))
+                  .setReplicas(numbers(field[2]))
+                  .setIsr(numbers(field[3]))
+                  .setLeader(number(field[4]))
+                  .setLeaderEpoch(number(field[5]))
+                  .setPartitionEpoch(number(field[6])));
+        });
     return records;
   }
 
-  private static List<Integer> replicas(Random dice) {
-    int first = dice.nextInt(BROKERS);
-    List<Integer> replicas = new ArrayList<>(List.of(first + 1));
-    for (int follower = 1; follower < REPLICAS; follower++) {
-      int offset = follower + RACKS * dice.nextInt((BROKERS - 1 - follower) / RACKS + 1);
-      replicas.add((first + offset) % BROKERS + 1);
+  private static void eachLine(Path folder, Consumer<String[]> action) {
+    try (Stream<Path> files = Files.list(folder)) {
+      for (Path file : files.filter(Pace::isPart).sorted().toList()) {
+        try (Stream<String> lines = Files.lines(file)) {
+          lines.map(line -> line.split("\t", -1)).forEach(action);
+        }
+      }
+    } catch (IOException failure) {
+      throw new UncheckedIOException(failure);
     }
-    return replicas;
+  }
+
+  private static boolean isPart(Path file) {
+    return file.getFileName().toString().startsWith("part-");
+  }
+
+  private static int number(String text) {
+    return Integer.parseInt(text);
+  }
+
+  private static List<Integer> numbers(String text) {
+    return text.isEmpty() ? List.of() : Stream.of(text.split(",")).map(Pace::number).toList();
   }
 }

@@ -11,7 +11,7 @@ final class Release extends AdapterSince41 {
   static final Adapter INSTANCE = new Release();
 
   private Release() {
-    super("4.2.1", "4.2-IV1");
+    super("4.2.2", "4.2-IV1");
   }
 
   @Override

@@ -18,7 +18,7 @@ final class Release extends Adapter {
   static final Adapter INSTANCE = new Release();
 
   private Release() {
-    super("3.9.1", "3.9-IV0");
+    super("3.9.2", "3.9-IV0");
   }
 
   @Override
