@@ -1,0 +1,169 @@
+"""The minimal sets of brokers, or of racks and the like, whose loss costs partitions.
+
+A set is minimal for a partition when its loss costs the partition and no part of it would do. They
+follow from the thresholds of ``cuts`` without trying a single failure: a partition has one set that
+takes it offline, and its sets that block ``acks=all`` are the combinations that reach a threshold.
+One explode and one group-by over the partitions, however many sets of brokers there could be.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from understudy.controller.native.sql import NO_IDS
+from understudy.names import SNAPSHOT_KEY
+
+_NO_SETS: Final = "CAST(array() AS ARRAY<ARRAY<INT>>)"
+_SET_KEY: Final = (*SNAPSHOT_KEY, "risk", "brokers", "units")
+
+
+def weighed(conditions: DataFrame, weights: DataFrame | None = None) -> DataFrame:
+    """The partitions with a ``weight``; what *weights* do not list weighs nothing.
+
+    *weights* have the columns topic and weight, and partition if they tell partitions apart.
+    """
+    if weights is None:
+        return conditions.withColumn("weight", F.lit(1.0))
+    key = [name for name in ("topic", "partition") if name in weights.columns]
+    return conditions.join(weights.select(*key, "weight"), on=key, how="left").withColumn(
+        "weight", F.expr("coalesce(CAST(weight AS DOUBLE), 0D)")
+    )
+
+
+def cut_sets_by_topic(conditions: DataFrame, units: DataFrame | None = None) -> DataFrame:
+    """One row per topic, risk and minimal set, of whatever size.
+
+    ``partitions`` and ``weight`` are of those for which this very set is minimal. The row without a
+    set counts the partitions for which the risk has come true already.
+
+    With *units* (cluster, snapshot_id, broker_id, unit) the sets are of units, each of which takes
+    all its brokers along; a broker without a unit is one of its own.
+    """
+    of_brokers = conditions.selectExpr(
+        *SNAPSHOT_KEY, "topic", "risk", "weight", f"{_minimal_sets()} AS sets"
+    )
+    if units is None:
+        listed = of_brokers.selectExpr(
+            *SNAPSHOT_KEY,
+            *("topic", "risk", "weight"),
+            "explode_outer(sets) AS brokers",
+            "CAST(NULL AS ARRAY<STRING>) AS units",
+        )
+    else:
+        listed = (
+            of_brokers.join(F.broadcast(_units_of_brokers(units)), list(SNAPSHOT_KEY), "left")
+            .withColumn("sets", F.expr(_hitting_units()))
+            .selectExpr(
+                *SNAPSHOT_KEY,
+                *("topic", "risk", "weight"),
+                "CAST(NULL AS ARRAY<INT>) AS brokers",
+                f"explode_outer({_minimal('sets')}) AS units",
+            )
+        )
+    return listed.groupBy(*_SET_KEY, "topic").agg(
+        F.expr("count(1) AS partitions"), F.expr("sum(weight) AS weight")
+    )
+
+
+def cut_sets(by_topic: DataFrame, units: DataFrame | None = None) -> DataFrame:
+    """The same over all topics; ``brokers`` of a set of units are all that it takes along."""
+    sets = by_topic.groupBy(*_SET_KEY).agg(
+        F.expr("sum(partitions) AS partitions"),
+        F.expr("count(1) AS topics"),
+        F.expr("sum(weight) AS weight"),
+    )
+    return with_size(sets if units is None else _with_brokers(sets, units))
+
+
+def with_size(sets: DataFrame) -> DataFrame:
+    """``k``, the size of a set; null where the row has none."""
+    return sets.withColumn("k", F.expr("coalesce(size(units), size(brokers))"))
+
+
+def racks(brokers: DataFrame) -> DataFrame:
+    """The racks as units."""
+    return brokers.where("rack IS NOT NULL").selectExpr(*SNAPSHOT_KEY, "broker_id", "rack AS unit")
+
+
+# --- Sets of brokers -----------------------------------------------------------------------------
+
+
+def _minimal_sets() -> str:
+    """Every minimal set of a row of conditions; null where it has none any more.
+
+    A set with the leader needs fewer others than one without, so that none contains another.
+    """
+    with_leader = (
+        f"transform({combinations('pool_with', 'take_with')},"
+        " s -> array_sort(array_append(s, leader)))"
+    )
+    without = combinations("pool_without", "take_without")
+    return f"IF(already, NULL, concat({with_leader}, {without}))"
+
+
+def combinations(pool: str, take: str) -> str:
+    """The subsets of the ascending array *pool* with *take* elements, each ascending.
+
+    The first cases are all that partitions with up to three replicas need.
+    """
+    larger = f"filter({pool}, x -> size(s) = 0 OR x > get(s, size(s) - 1))"
+    grown = f"flatten(transform(sets, s -> transform({larger}, x -> array_append(s, x))))"
+    return f"""CASE
+        WHEN {take} > size({pool}) THEN {_NO_SETS}
+        WHEN {take} = size({pool}) THEN array({pool})
+        WHEN {take} <= 0 THEN array({NO_IDS})
+        WHEN {take} = 1 THEN transform({pool}, x -> array(x))
+        WHEN {take} = size({pool}) - 1 THEN transform({pool}, x -> array_remove({pool}, x))
+        ELSE aggregate(sequence(1, {take}), array({NO_IDS}), (sets, n) -> {grown}) END"""
+
+
+# --- Sets of units -------------------------------------------------------------------------------
+
+
+def _units_of_brokers(units: DataFrame) -> DataFrame:
+    """Per snapshot, the units of each broker as a map."""
+    per_broker = units.groupBy(*SNAPSHOT_KEY, "broker_id").agg(F.expr("collect_set(unit) AS units"))
+    return per_broker.groupBy(*SNAPSHOT_KEY).agg(
+        F.expr("map_from_entries(collect_list(struct(broker_id, units))) AS units_of")
+    )
+
+
+def _hitting_units() -> str:
+    """For each set of brokers, every choice of a unit for each broker: what takes them all down."""
+    alone = "array(concat('broker:', b))"
+    of_broker = f"coalesce(try_element_at(units_of, b), {alone})"
+    chosen = (
+        f"flatten(transform(found, f -> transform({of_broker}, u -> array_union(f, array(u)))))"
+    )
+    choices = (
+        "aggregate(s, array(CAST(array() AS ARRAY<STRING>)),"
+        f" (found, b) -> flatten(transform(found, f -> {joined})), found -> transform(found, f -> array_sort(f)))"
+    )
+    return f"array_distinct(flatten(transform(sets, s -> {choices})))"
+
+
+def _minimal(sets: str) -> str:
+    """Those of the array *sets* that contain no other of them; they are distinct."""
+    contains = "size(o) < size(s) AND size(array_except(o, s)) = 0"
+    return f"filter({sets}, s -> NOT exists({sets}, o -> {contains}))"
+
+
+def _with_brokers(sets: DataFrame, units: DataFrame) -> DataFrame:
+    """The brokers that a set of units takes along."""
+    per_unit = units.groupBy(*SNAPSHOT_KEY, "unit").agg(
+        F.expr("array_sort(collect_set(broker_id)) AS brokers")
+    )
+    per_snapshot = per_unit.groupBy(*SNAPSHOT_KEY).agg(
+        F.expr("map_from_entries(collect_list(struct(unit, brokers))) AS brokers_of")
+    )
+    alone = "array(try_cast(substring_index(u, ':', -1) AS INT))"
+    brokers = f"flatten(transform(units, u -> coalesce(try_element_at(brokers_of, u), {alone})))"
+    return (
+        sets.drop("brokers")
+        .join(F.broadcast(per_snapshot), list(SNAPSHOT_KEY), "left")
+        .withColumn("brokers", F.expr(f"array_sort(array_distinct({brokers}))"))
+        .drop("brokers_of")
+    )
