@@ -135,12 +135,11 @@ def _hitting_units() -> str:
     """For each set of brokers, every choice of a unit for each broker: what takes them all down."""
     alone = "array(concat('broker:', b))"
     of_broker = f"coalesce(try_element_at(units_of, b), {alone})"
-    chosen = (
-        f"flatten(transform(found, f -> transform({of_broker}, u -> array_union(f, array(u)))))"
-    )
+    joined = f"transform({of_broker}, u -> array_union(f, array(u)))"
     choices = (
         "aggregate(s, array(CAST(array() AS ARRAY<STRING>)),"
-        f" (found, b) -> flatten(transform(found, f -> {joined})), found -> transform(found, f -> array_sort(f)))"
+        f" (found, b) -> flatten(transform(found, f -> {joined})),"
+        " found -> transform(found, f -> array_sort(f)))"
     )
     return f"array_distinct(flatten(transform(sets, s -> {choices})))"
 
