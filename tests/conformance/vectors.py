@@ -15,26 +15,41 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from conformance import kafka_oracle
-from conformance.zk_family import FAMILY
+from conformance import kafka_oracle, kraft_family, zk_family
+from conformance.families import Family
 from kafka_answers import VECTORS
 
 Document = dict[str, Any]
 
 
 class Suite(NamedTuple):
-    """How many cases of a release: single failovers, and sequences of all events."""
+    """How many cases of a release: of the family's single event, and sequences of all events."""
 
+    family: Family
     release: str
-    failovers: int
+    single: int
     sequences: int
 
     @property
     def name(self) -> str:
-        return f"oracle-zk-{self.release}"
+        return f"oracle-{self.family.name}-{self.release.removeprefix('kraft-')}"
+
+    def cases(self, seed: int) -> list[Document]:
+        family, release = self.family, self.release
+        single = [family.draw(seed, release, n, family.single) for n in range(self.single)]
+        numbers = range(self.single, self.single + self.sequences)
+        return single + [family.draw(seed, release, n, family.events) for n in numbers]
 
 
-SUITES: Final = (Suite("3.9", 1_000, 1_200), Suite("2.8", 400, 500))
+SUITES: Final = (
+    Suite(zk_family.FAMILY, "3.9", 1_000, 1_200),
+    Suite(zk_family.FAMILY, "2.8", 400, 500),
+    Suite(kraft_family.FAMILY, "4.3", 60, 160),
+    Suite(kraft_family.FAMILY, "4.2", 20, 60),
+    Suite(kraft_family.FAMILY, "4.1", 20, 60),
+    Suite(kraft_family.FAMILY, "4.0", 20, 60),
+    Suite(kraft_family.FAMILY, "kraft-3.9", 20, 60),
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,10 +57,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args(argv)
     try:
-        kafka_oracle.build(FAMILY.oracle)
+        for home in {suite.family.oracle for suite in SUITES}:
+            kafka_oracle.build(home)
         for suite in SUITES:
             size = write(suite, arguments.seed)
-            sys.stdout.write(f"{suite.name}: {suite.failovers + suite.sequences} cases, {size} B\n")
+            sys.stdout.write(f"{suite.name}: {suite.single + suite.sequences} cases, {size} B\n")
     except kafka_oracle.OracleError as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -54,12 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def write(suite: Suite, seed: int) -> int:
     """Write one suite; return its size in bytes."""
-    cases = [FAMILY.draw(seed, suite.release, n, FAMILY.single) for n in range(suite.failovers)]
-    cases += [
-        FAMILY.draw(seed, suite.release, suite.failovers + n, FAMILY.events)
-        for n in range(suite.sequences)
-    ]
-    with kafka_oracle.Oracle(FAMILY.oracle, suite.release) as oracle:
+    cases = suite.cases(seed)
+    with kafka_oracle.Oracle(suite.family.oracle, suite.release) as oracle:
         answers = [_without_log(answer) for answer in oracle.ask_all(cases)]
     folder = VECTORS / suite.name
     folder.mkdir(parents=True, exist_ok=True)
