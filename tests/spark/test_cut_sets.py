@@ -73,7 +73,7 @@ def tried(documents: list[Document], units: dict[str, dict[int, list[str]]] | No
 def test_they_are_what_trying_every_failure_finds(
     documents: list[Document], snapshots: Snapshots
 ) -> None:
-    conditions = cut_sets.weighed(cuts.conditions(snapshots))
+    conditions = cut_sets.weighed(cuts.conditions(cuts.thresholds(snapshots)))
     rows = cut_sets.cut_sets(cut_sets.cut_sets_by_topic(conditions)).collect()
     found = {
         (row.cluster, row.risk, None if row.brokers is None else tuple(row.brokers)): (
@@ -114,7 +114,7 @@ def test_units_are_lost_as_a_whole(
     ]
     schema = "cluster string, snapshot_id string, broker_id int, unit string"
     table = spark.createDataFrame(rows, schema)
-    conditions = cut_sets.weighed(cuts.conditions(snapshots))
+    conditions = cut_sets.weighed(cuts.conditions(cuts.thresholds(snapshots)))
     sets = cut_sets.cut_sets(cut_sets.cut_sets_by_topic(conditions, table), table).collect()
     found = {
         (row.cluster, row.risk, None if row.units is None else tuple(row.units)): (
@@ -142,7 +142,7 @@ def test_what_is_lost_is_a_question_of_two_thresholds(
         failures[doc["cluster"]] = sorted(rng.sample(live, rng.randint(1, len(live))))
     failed = spark.createDataFrame(list(failures.items()), "cluster string, failed array<int>")
     rows = (
-        cuts.conditions(snapshots)
+        cuts.conditions(cuts.thresholds(snapshots))
         .join(F.broadcast(failed), "cluster")
         .selectExpr("cluster", "topic", "partition", "risk", f"{cuts.is_lost('failed')} AS lost")
         .collect()

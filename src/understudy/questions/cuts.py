@@ -10,7 +10,7 @@ A broker failure F takes a partition that has an online leader
   controller also drops the members that were dead before (offlinePartitionLeaderElection); a
   quorum controller drops only those in F (handleBrokerFenced).
 
-So either risk is the same pair of thresholds, and :func:`conditions` gives them as columns: F is a
+So either risk is a pair of thresholds, which :func:`thresholds` gives as columns: F is a
 loss when it holds ``leader`` and at least ``take_with`` of ``pool_with``, or, without the leader,
 at least ``take_without`` of ``pool_without``. Both pools leave the leader out.
 
@@ -46,14 +46,15 @@ _NEVER: Final = 2**31 - 1  # more than there are to take
 _KEY: Final = (*SNAPSHOT_KEY, "topic", "partition")
 
 
-def conditions(
+def thresholds(
     snapshots: Snapshots, *, stopping: Iterable[int] = (), new_controller: bool = False
 ) -> DataFrame:
-    """One row per risk and partition that counts and ever had a leader.
+    """One row per partition that counts and ever had a leader, with its ``risks``, the worse first.
 
-    ``already``: it is so before anything fails, and nothing can cause it any more. *stopping* are
-    brokers that may be in F although they are shutting down. With *new_controller* the failure
-    takes a ZooKeeper-mode controller along: the next one drops dead members from every ISR.
+    ``already`` in a risk: it is so before anything fails, and nothing can cause it any more.
+    *stopping* are brokers that may be in F although they are shutting down. With *new_controller*
+    the failure takes a ZooKeeper-mode controller along, and the next one drops dead members from
+    every ISR.
     """
     modes = snapshots.snapshots.selectExpr(*SNAPSHOT_KEY, f"mode = {text(KRAFT.mode)} AS is_kraft")
     return (
@@ -61,20 +62,28 @@ def conditions(
         .where("has_state")
         .join(F.broadcast(modes), on=list(SNAPSHOT_KEY), how="inner")
         .transform(_with_members, stopping)
-        .transform(_with_thresholds, new_controller=new_controller)
-        .selectExpr(*_KEY, "size(replicas) AS replicas", "min_isr", "leader", "inline(risks)")
+        .transform(_with_risks, new_controller=new_controller)
+        .selectExpr(*_KEY, "size(replicas) <= min_isr AS unsavable", "leader", "risks")
     )
 
 
-def is_lost(failed: str) -> str:
-    """Whether losing the brokers of the array *failed* makes the risk of a row come true."""
+def conditions(partitions: DataFrame) -> DataFrame:
+    """One row per risk of the rows of :func:`thresholds`."""
+    return partitions.selectExpr(*_KEY, "unsavable", "leader", "inline(risks)")
 
-    def enough(pool: str, take: str) -> str:
-        return f"size(array_intersect({pool}, {failed})) >= {take}"
+
+def is_lost(failed: str, risk: str = "") -> str:
+    """Whether losing the brokers of the array *failed* makes a risk come true.
+
+    *risk* names the struct it is in, with a dot, where it is not a row of its own.
+    """
+
+    def enough(which: str) -> str:
+        return f"size(array_intersect({risk}pool_{which}, {failed})) >= {risk}take_{which}"
 
     return (
-        f"(NOT already AND IF(array_contains({failed}, leader),"
-        f" {enough('pool_with', 'take_with')}, {enough('pool_without', 'take_without')}))"
+        f"(NOT {risk}already"
+        f" AND IF(array_contains({failed}, leader), {enough('with')}, {enough('without')}))"
     )
 
 
@@ -107,33 +116,31 @@ def _with_members(partitions: DataFrame, stopping: Iterable[int]) -> DataFrame:
     )
 
 
-def _with_thresholds(partitions: DataFrame, *, new_controller: bool) -> DataFrame:
+def _with_risks(partitions: DataFrame, *, new_controller: bool) -> DataFrame:
     """Either risk as two thresholds."""
-    successors = {
+    nobody_leads = {
         "pool_with": "successors",
         "take_with": "size(successors)",
         "pool_without": NO_IDS,
         "take_without": str(_NEVER),
     }
-    unavailable = struct(risk=text(UNAVAILABLE), already="offline", **successors)
-    # With one replica enough, an unclean leader is as good as any.
-    as_unavailable = struct(risk=text(FULL_ACKS), already="blocked", **successors)
     left = "IF(is_kraft, in_sync - 1, size(online_members))"
-    without = ("members", "in_sync - min_isr + 1")
-    if new_controller:
-        alone = "IF(is_kraft, {}, {})"
-        without = (
-            alone.format("members", "online_members"),
-            alone.format(without[1], "size(online_members) + 2 - min_isr"),
-        )
-    under_min_isr = struct(
-        risk=text(FULL_ACKS),
-        already="blocked",
-        pool_with="online_members",
+    too_few = {
+        "pool_with": "online_members",
         # Where nobody in sync is left, nobody leads, or one alone.
-        take_with=f"greatest(0, least({left} - min_isr + 1, size(online_members)))",
-        pool_without=without[0],
-        take_without=without[1],
-    )
-    full_acks = f"IF(unclean AND min_isr <= 1, {as_unavailable}, {under_min_isr})"
+        "take_with": f"greatest(0, least({left} - min_isr + 1, size(online_members)))",
+        "pool_without": "members",
+        "take_without": "in_sync - min_isr + 1",
+    }
+    if new_controller:
+        for name, without_the_dead in (
+            ("pool_without", "online_members"),
+            ("take_without", "size(online_members) - min_isr + 2"),
+        ):
+            too_few[name] = f"IF(is_kraft, {too_few[name]}, {without_the_dead})"
+    unavailable = struct(risk=text(UNAVAILABLE), already="offline", **nobody_leads)
+    # Where one replica is enough, an unclean leader is as good as any.
+    one_is_enough = struct(risk=text(FULL_ACKS), already="blocked", **nobody_leads)
+    under_min_isr = struct(risk=text(FULL_ACKS), already="blocked", **too_few)
+    full_acks = f"IF(unclean AND min_isr <= 1, {one_is_enough}, {under_min_isr})"
     return partitions.withColumn("risks", F.expr(f"array({unavailable}, {full_acks})"))
