@@ -266,6 +266,12 @@ _COUNTS: Final = (
     "acks_all_blocked",
     "never_led",
 )
+RISKS: Final = (
+    "rf1_offline",
+    "unavailable",
+    "full_acks_produce_unavailable",
+    "acks1_data_loss",
+)
 _SENT: Final[dict[str, T.DataType]] = {
     f"{request}_{what}": LONG
     for what in ("requests", "bytes")
@@ -287,6 +293,9 @@ IMPACT: Final = _table(
     busiest_bytes=LONG,
     verdict=STRING,
     reason=STRING,
+    **dict.fromkeys(RISKS, LONG),
+    newly_at_min_isr=LONG,
+    internal_topics=STRINGS,  # those of them a risk comes true for
 )
 
 IMPACT_PARTITIONS: Final = _table(
@@ -316,7 +325,39 @@ IMPACT_BROKERS: Final = _table(
 )
 
 CUT_SETS: Final = _table(
-    **_SNAPSHOT_KEY, risk=STRING, k=INT, brokers=IDS, partitions=LONG, topics=LONG
+    **_SNAPSHOT_KEY,
+    risk=STRING,
+    k=INT,
+    brokers=IDS,
+    partitions=LONG,  # those for which this very set is minimal
+    topics=LONG,
+    weight=DOUBLE,
+    units=STRINGS,  # racks or the like where these were asked for; k counts them
+)
+
+TOPIC_CUT_SETS: Final = _table(
+    **_SNAPSHOT_KEY,
+    topic=STRING,
+    risk=STRING,
+    k=INT,
+    brokers=IDS,
+    partitions=LONG,
+    weight=DOUBLE,
+    units=STRINGS,
+)
+
+CUT_TOTALS: Final = _table(
+    **_SNAPSHOT_KEY,
+    risk=STRING,
+    brokers=LONG,  # that can be lost
+    partitions=LONG,
+    already=LONG,  # of these, the ones the risk has come true for
+    sets=LONG,  # minimal ones of every size
+    smallest=INT,
+    expected_partitions=DOUBLE,
+    expected_weight=DOUBLE,
+    any_low=DOUBLE,
+    any_high=DOUBLE,
 )
 
 RECOVERY: Final = _table(
@@ -325,6 +366,7 @@ RECOVERY: Final = _table(
     brokers=IDS,  # any one of which gives a clean leader
     unclean_choice=INT,
     records_at_risk_reason=STRING,
+    condition=STRING,  # on which they do; null: none
 )
 
 EVENTS: Final = _table(
@@ -343,6 +385,18 @@ FINDINGS: Final = _table(
     **_PARTITION,
     broker_id=INT,
     evidence=STRING,
+    silenced=STRING,  # the reason it is not counted; null: it counts
+    rack=STRING,  # of the broker
+)
+
+CHANGES: Final = _table(
+    **_SNAPSHOT_KEY,  # the later of the two snapshots
+    **_PARTITION,
+    field=STRING,
+    before=STRING,
+    recorded=STRING,
+    reason=STRING,
+    events=IDS,  # the seq of the events that made the change
 )
 
 DIVERGENCES: Final = _table(
@@ -354,6 +408,19 @@ DIVERGENCES: Final = _table(
     reason=STRING,
 )
 
+DIFFERENCES: Final = _table(
+    **_REPLAY_KEY,
+    **_PARTITION,
+    field=STRING,
+    controller_a=STRING,
+    value_a=STRING,
+    controller_b=STRING,
+    value_b=STRING,
+    rule=STRING,  # that makes the difference
+    event=INT,  # after which the two differ for the first time
+    event_type=STRING,
+)
+
 EXPOSURE: Final = _table(
     cluster=STRING,
     **_PARTITION,
@@ -361,6 +428,26 @@ EXPOSURE: Final = _table(
     since=TIMESTAMP,
     until=TIMESTAMP,  # null: still so in the newest snapshot
     snapshots=LONG,
+    first_snapshot=STRING,
+    last_snapshot=STRING,
+    broker_id=INT,  # of a condition of a broker, which has no partition
+)
+
+# Which snapshots are judged, and in which run what was found stands: the newest run that lists a
+# cluster says what holds for it.
+AUDITED: Final = _table(
+    **_SNAPSHOT_KEY,
+    taken_at=TIMESTAMP,
+    controller_epoch=INT,
+    complete=BOOLEAN,
+    content_digest=STRING,
+    previous=STRINGS,  # content digests of the snapshots it was judged with, the nearest first
+    rules=STRING,
+    findings_run=STRING,
+    errors=LONG,
+    warnings=LONG,
+    infos=LONG,
+    silenced=LONG,
 )
 
 QUESTION_TABLES: Final[dict[str, T.StructType]] = {
@@ -368,11 +455,16 @@ QUESTION_TABLES: Final[dict[str, T.StructType]] = {
     "impact_partitions": IMPACT_PARTITIONS,
     "impact_brokers": IMPACT_BROKERS,
     "cut_sets": CUT_SETS,
+    "topic_cut_sets": TOPIC_CUT_SETS,
+    "cut_totals": CUT_TOTALS,
     "recovery": RECOVERY,
     "events": EVENTS,
     "findings": FINDINGS,
+    "changes": CHANGES,
     "divergences": DIVERGENCES,
+    "differences": DIFFERENCES,
     "exposure": EXPOSURE,
+    "audited": AUDITED,
 }
 
 # --- Publishing ------------------------------------------------------------------------------

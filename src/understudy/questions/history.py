@@ -1,42 +1,130 @@
-"""From history to events: what led from one snapshot of a cluster to the next.
+"""From history to events, and from events to what the recorded history should have been.
 
-The events are those its controller must have met, in the words of a scenario, so that a replay of
-the earlier snapshot with them can be held against the later one. Order is not recorded; it is the
-one that explains most (:class:`~understudy.questions.history_facts.Place`).
+One pass over a history: between each two successive snapshots of a cluster the events that its
+controller must have met are derived, the earlier snapshot is replayed with them, and the later one
+is held against the outcome.
 """
 
 from __future__ import annotations
 
-from functools import reduce
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from understudy import schemas
-from understudy.questions import history_brokers as of_brokers
-from understudy.questions import history_partition_facts as facts_of_partitions
-from understudy.questions import history_partitions as of_partitions
-from understudy.questions.history_facts import gathered
-from understudy.questions.history_steps import STEP_KEY, numbered
+from understudy.controller.native.sql import text
+from understudy.names import SNAPSHOT_KEY
+from understudy.questions.divergence import SCENARIO, compare
+from understudy.questions.history_derivation import derived
+from understudy.questions.history_facts import Event
+from understudy.questions.history_feed import feed, intervals
 from understudy.snapshot import Snapshots
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_TABLES: Final = {
+    "events": schemas.EVENTS,
+    "changes": schemas.CHANGES,
+    "divergences": schemas.DIVERGENCES,
+    "decisions": schemas.DECISIONS,
+}
+_TABLE: Final = "table_name"
+_BATCH_ROWS: Final = 5_000
+
+
+@dataclass(frozen=True)
+class History:
+    """What a history tells; every table names the later of its two snapshots."""
+
+    events: DataFrame
+    changes: DataFrame
+    divergences: DataFrame
+    decisions: DataFrame
+    held: DataFrame
+
+    def close(self) -> None:
+        self.held.unpersist()
+
+
+def told(snapshots: Snapshots) -> History:
+    """All there is to tell, computed once; the caller closes it."""
+    done = _passed(snapshots).persist()
+    return History(**{name: _table(done, name) for name in _TABLES}, held=done)
 
 
 def events(snapshots: Snapshots) -> DataFrame:
     """The table ``events``: one row per event between two successive snapshots of a cluster."""
-    numbers = numbered(snapshots.snapshots)
-    brokers = of_brokers.broker_steps(snapshots.brokers, snapshots.partitions, numbers)
-    known = of_brokers.intervals(brokers, snapshots.configs, numbers)
-    topics = of_partitions.topic_steps(snapshots.topics, numbers)
-    partitions = of_partitions.partition_changes(
-        snapshots.partitions, topics, snapshots.configs, known, numbers
-    )
-    facts = (
-        of_brokers.failover_facts(known),
-        of_brokers.broker_facts(brokers, known),
-        of_brokers.setting_facts(snapshots.configs, topics, numbers),
-        facts_of_partitions.topic_facts(topics),
-        facts_of_partitions.partition_facts(partitions),
-    )
-    found = gathered(reduce(DataFrame.unionByName, facts))
-    named = found.join(F.broadcast(numbers.select(*STEP_KEY, "snapshot_id")), list(STEP_KEY))
-    return schemas.conform(named, schemas.EVENTS)
+    return _table(_passed(snapshots), "events")
+
+
+def divergences(snapshots: Snapshots) -> DataFrame:
+    """The table ``divergences``: where a replay of the events says something else."""
+    return _table(_passed(snapshots), "divergences")
+
+
+def changes(snapshots: Snapshots) -> DataFrame:
+    """The table ``changes``: what differs from one snapshot to the next, and why."""
+    return _table(_passed(snapshots), "changes")
+
+
+# --- The pass ----------------------------------------------------------------------------------
+
+
+def _values(schema: T.StructType) -> T.StructType:
+    return T.StructType([field for field in schema if field.name not in SNAPSHOT_KEY])
+
+
+# One stream carries the rows of all tables: each row has a value in the column of its table.
+_OUTPUT: Final = T.StructType(
+    [
+        *(T.StructField(name, schemas.STRING) for name in (*SNAPSHOT_KEY, _TABLE)),
+        *(T.StructField(name, _values(schema)) for name, schema in _TABLES.items()),
+    ]
+)
+
+
+def _passed(snapshots: Snapshots) -> DataFrame:
+    return feed(snapshots).mapInArrow(_tell, _OUTPUT)
+
+
+def _table(done: DataFrame, name: str) -> DataFrame:
+    found = done.where(f"{_TABLE} = {text(name)}").select(*SNAPSHOT_KEY, f"{name}.*")
+    return schemas.conform(found, _TABLES[name])
+
+
+def _tell(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa  # noqa: PLC0415 - executors only
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
+
+    schema = to_arrow_schema(_OUTPUT, timezone="UTC")
+    rows: list[dict[str, Any]] = []
+    for row in _rows(batches):
+        rows.append(row)
+        if len(rows) == _BATCH_ROWS:
+            yield pa.RecordBatch.from_pylist(rows, schema=schema)
+            rows = []
+    yield pa.RecordBatch.from_pylist(rows, schema=schema)
+
+
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+    for cluster, interval in intervals(batches):
+        events = derived(interval)
+        compared = compare(interval, events)
+        of_tables = {
+            "events": [_event(seq, event) for seq, event in enumerate(events, start=1)],
+            "changes": [change._asdict() for change in compared.changes],
+            "divergences": [divergence._asdict() for divergence in compared.divergences],
+            "decisions": [{"scenario": SCENARIO, **row} for row in compared.decisions],
+        }
+        key = {"cluster": cluster, "snapshot_id": interval.new.snapshot["snapshot_id"]}
+        for name, found in of_tables.items():
+            for row in found:
+                yield {**key, _TABLE: name, name: row}
+
+
+def _event(seq: int, event: Event) -> dict[str, Any]:
+    return {"seq": seq, **event._asdict()}

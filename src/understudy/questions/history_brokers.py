@@ -1,284 +1,166 @@
-"""What happened to brokers, to the controller and to settings between two snapshots."""
+"""What happened to brokers, to the controller and to settings between two snapshots, as facts."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
-from understudy.controller.native.sql import NO_IDS, text
-from understudy.controller.words import NO_LEADER, UNCLEAN_SETTING
-from understudy.names import SNAPSHOT_KEY
-from understudy.questions.history_facts import (
-    NO_NAMES,
-    Place,
-    fact,
-    ids,
-    listing,
-    names,
-    stated,
-    when,
-)
-from understudy.questions.history_steps import STEP_KEY, added, steps
-
-_LISTS: Final = ("gone", "bounced", "started", "alive", "steady", "quiet")
+from understudy.controller.words import UNCLEAN_SETTING
+from understudy.questions.history_facts import Fact, Item, Place, event_text
+from understudy.questions.history_interval import BrokerStep, Interval, is_new
 
 
-def broker_steps(brokers: DataFrame, partitions: DataFrame, numbers: DataFrame) -> DataFrame:
-    """Each broker in each two successive snapshots, and what became of it.
-
-    *gone*, *started* and *bounced* (a new registration that nobody saw between) are changes of
-    liveness; *steady* is the same registration all the time; *quiet* is steady, but no longer in
-    sync with anybody.
-    """
-    followed = (
-        partitions.where(f"size(isr) > 1 AND leader <> {NO_LEADER}")
-        .selectExpr(*SNAPSHOT_KEY, "explode(isr) AS broker_id")
-        .groupBy(*SNAPSHOT_KEY, "broker_id")
-        .agg(F.lit(True).alias("is_followed"))
-    )
-    marked = brokers.join(followed, [*SNAPSHOT_KEY, "broker_id"], "left")
-    found = steps(marked, ["broker_id"], numbers)
-    known = added(
-        found,
-        was_alive="coalesce(before.alive, false)",
-        is_alive="coalesce(after.alive, false)",
-        is_other="coalesce(before.broker_epoch <> after.broker_epoch, false)",
-        is_same="coalesce(before.broker_epoch = after.broker_epoch, false)",
-    )
-    return added(
-        known,
-        gone="was_alive AND NOT is_alive",
-        bounced="was_alive AND is_alive AND is_other",
-        started="is_alive AND (NOT was_alive OR is_other)",
-        alive="is_alive",
-        steady="was_alive AND is_alive AND is_same",
-        quiet="was_alive AND is_alive AND is_same AND after.is_followed IS NULL",
-    )
-
-
-def intervals(broker_changes: DataFrame, configs: DataFrame, numbers: DataFrame) -> DataFrame:
-    """One row for each two successive snapshots, with lists of brokers by what became of them."""
-    lists = broker_changes.groupBy(*STEP_KEY).agg(
-        *(
-            F.expr(f"array_sort(collect_list(broker_id) FILTER (WHERE {name}))").alias(name)
-            for name in _LISTS
-        )
-    )
-    joined = (
-        numbers.where("number > 1")
-        .join(lists, list(STEP_KEY), "left")
-        .join(_unclean_by_default(configs, numbers), list(STEP_KEY), "left")
-    )
-    known = joined.selectExpr(
-        *STEP_KEY,
-        "snapshot_id",
-        *("is_kraft", "controller_id", "controller_epoch"),
-        *("old_controller_id", "old_controller_epoch"),
-        *(f"coalesce({name}, {NO_IDS}) AS {name}" for name in _LISTS),
-        "coalesce(is_unclean, false) AS is_unclean",
-        "greatest(coalesce(controller_epoch - old_controller_epoch, 0), 0) AS failovers",
-    )
-    return added(
-        known,
-        # Who is gone together with the controller is seen by the next one, when it starts.
-        is_controller_lost="NOT is_kraft AND failovers > 0 AND"
-        " coalesce(array_contains(concat(gone, bounced), old_controller_id), false)",
-    )
-
-
-def unclean_settings(configs: DataFrame) -> DataFrame:
-    """The settings of unclean election, by scope and name, as *is_unclean*."""
-    return configs.where(f"key = {text(UNCLEAN_SETTING)}").selectExpr(
-        *SNAPSHOT_KEY, "scope", "name", "lower(trim(value)) = 'true' AS is_unclean"
-    )
-
-
-def _unclean_by_default(configs: DataFrame, numbers: DataFrame) -> DataFrame:
-    """What holds for a topic that says nothing: the controller's broker, the cluster, the file."""
-    scopes = [
-        f"any_value(is_unclean) FILTER (WHERE scope = '{scope}')"
-        for scope in ("broker", "cluster", "static")
-    ]
-    return (
-        unclean_settings(configs)
-        .join(F.broadcast(numbers), list(SNAPSHOT_KEY))
-        .where("scope <> 'broker' OR name = CAST(controller_id AS STRING)")
-        .groupBy(*STEP_KEY)
-        .agg(F.expr(f"coalesce({', '.join(scopes)})").alias("is_unclean"))
-    )
-
-
-# --- Facts -------------------------------------------------------------------------------------
-
-
-def failover_facts(known: DataFrame) -> DataFrame:
+def failover_facts(interval: Interval) -> Iterator[Fact]:
     """A failover for each epoch; the last is the one that made the controller there is now.
 
     A new leader of the quorum knows all the old one knew, and its epochs also count elections that
     nobody won.
     """
-    is_last = "epoch = controller_epoch"
-    each = known.where("failovers > 0").selectExpr(
-        "*",
-        "explode(sequence(IF(is_kraft, controller_epoch, old_controller_epoch + 1),"
-        " controller_epoch)) AS epoch",
-    )
-    dead = added(
-        each,
-        dead=f"IF(is_controller_lost AND epoch = old_controller_epoch + 1,"
-        f" array_sort(concat(gone, bounced)), {NO_IDS})",
-    )
-    fields = f"""filter(array(
-        IF({is_last} AND controller_id IS NOT NULL,
-           concat('"controller": ', controller_id), NULL),
-        IF(size(dead) > 0, concat('"dead": ', {ids("dead")}), NULL),
-        IF(is_kraft, NULL, '"forget": true'),
-        '"type": "controller_failover"'
-    ), f -> f IS NOT NULL)"""
-    said = """concat(
-        'the controller epoch was ', old_controller_epoch, ' and is ', controller_epoch,
-        IF(failovers > 1 AND NOT is_kraft, concat(', so there were ', failovers, ' failovers'), ''),
-        ', the controller was ', coalesce(old_controller_id, 'unknown'),
-        ' and is ', coalesce(controller_id, 'unknown'),
-        IF(size(dead) > 0, concat(', and these brokers are gone or registered anew: ',
-           array_join(dead, ', ')), ''))"""
-    return stated(
-        dead,
-        when(
-            "true",
-            fact(
+    if interval.failovers == 0 or interval.epoch is None or interval.old_epoch is None:
+        return
+    first = interval.epoch if interval.is_kraft else interval.old_epoch + 1
+    for epoch in range(first, interval.epoch + 1):
+        dead = []
+        if interval.is_controller_lost and epoch == interval.old_epoch + 1:
+            dead = sorted(interval.broke_off)
+        yield Fact(
+            Place.FAILOVER,
+            event_text(
                 "controller_failover",
-                Place.FAILOVER,
-                rank="epoch",
-                head=f"concat('{{', array_join({fields}, ', '), '}}')",
-                said=said,
+                controller=interval.controller if epoch == interval.epoch else None,
+                dead=dead or None,
+                forget=None if interval.is_kraft else True,
             ),
-        ),
+            _failover_said(interval, dead),
+            rank=epoch,
+        )
+
+
+def _failover_said(interval: Interval, dead: list[int]) -> str:
+    several = interval.failovers > 1 and not interval.is_kraft
+    return (
+        f"the controller epoch was {interval.old_epoch} and is {interval.epoch}"
+        + (f", so there were {interval.failovers} failovers" if several else "")
+        + f", the controller was {_known(interval.old_controller)}"
+        + f" and is {_known(interval.controller)}"
+        + (
+            f", and these brokers are gone or registered anew: {', '.join(map(str, dead))}"
+            if dead
+            else ""
+        )
     )
 
 
-def broker_facts(broker_changes: DataFrame, known: DataFrame) -> DataFrame:
-    one = "concat('[', broker_id, ']')"
-    lost_dirs = f"array_except(coalesce(before.log_dirs, {NO_NAMES}), after.log_dirs)"
-    changed = added(
-        broker_changes.join(
-            F.broadcast(known.select(*STEP_KEY, "is_kraft", "is_controller_lost")), list(STEP_KEY)
-        ).where("NOT (before <=> after)"),
-        shuts_down="coalesce(after.shutting_down, false)"
-        " AND NOT (is_same AND coalesce(before.shutting_down, false))",
-        lost_dirs=f"IF(is_kraft AND is_same, coalesce({lost_dirs}, {NO_NAMES}), {NO_NAMES})",
-        new_dirs="is_kraft AND NOT (before.log_dirs <=> after.log_dirs)"
-        " AND coalesce(size(after.log_dirs), 0) > 0",
-        is_registered_anew="NOT is_kraft OR before IS NULL OR is_other",
-    )
-    epoch = "coalesce(concat('epoch ', after.broker_epoch), 'an unknown epoch')"
-    was = "coalesce(concat('epoch ', before.broker_epoch), 'an unknown epoch')"
-    shut_down = {
-        "head": """concat('{"broker": ', broker_id, ', "type": "controlled_shutdown"}')""",
-        "said": "concat('broker ', broker_id, ' is in controlled shutdown and was not before')",
-    }
-    startup = f"""concat('{{"brokers": ', {one},
-        IF(after.broker_epoch IS NULL, '', concat(', "epochs": [', after.broker_epoch, ']')),
-        IF(new_dirs, concat(', "log_dirs": {{"', broker_id, '": ', {names("after.log_dirs")}, '}}'),
-           ''),
-        ', "type": "broker_startup"}}')"""
-    return stated(
-        changed,
-        when(
-            "(gone OR bounced) AND NOT is_controller_lost AND NOT (is_kraft AND shuts_down)",
-            fact(
-                "broker_failure",
-                Place.FAILURE,
-                **listing("broker_failure", "brokers"),
-                item="CAST(broker_id AS STRING)",
-                nth="broker_id",
-                said=f"concat('broker ', broker_id, ' was alive with ', {was}, IF(gone,"
-                f" ' and is gone', concat(' and is registered anew with ', {epoch})))",
-            ),
-        ),
-        when(
-            "started AND is_registered_anew",
-            fact(
-                "broker_startup",
-                Place.STARTUP,
-                rank="coalesce(after.broker_epoch, 0)",
-                head=startup,
-                said=f"concat('broker ', broker_id, IF(was_alive, concat(' had ', {was}),"
-                f" ' was not alive'), ' and is alive with ', {epoch})",
-            ),
-        ),
-        when(
-            "started AND NOT is_registered_anew",
-            fact(
-                "unfence",
-                Place.STARTUP,
-                rank="coalesce(after.broker_epoch, 0)",
-                head=f"""concat('{{"brokers": ', {one}, ', "type": "unfence"}}')""",
-                said=f"concat('broker ', broker_id, ' was fenced and is not, with ', {epoch})",
-            ),
-        ),
-        when(
-            "shuts_down",
-            fact("controlled_shutdown", Place.SHUTDOWN, rank="2L * broker_id", **shut_down),
-        ),
-        # The second heartbeat is the one that fences it, when it leads nothing any more.
-        when(
-            "is_kraft AND shuts_down AND gone",
-            fact("controlled_shutdown", Place.SHUTDOWN, rank="2L * broker_id + 1", **shut_down),
-        ),
-        when(
-            "size(lost_dirs) > 0",
-            fact(
-                "log_dir_failure",
+def _known(value: int | None) -> int | str:
+    return "unknown" if value is None else value
+
+
+def broker_facts(interval: Interval) -> Iterator[Fact]:
+    for step in interval.brokers.values():
+        if step.before != step.after:
+            yield from _liveness(interval, step)
+            yield from _shutdowns(interval, step)
+            if interval.is_kraft:
+                yield from _of_the_quorum(step)
+
+
+def _liveness(interval: Interval, step: BrokerStep) -> Iterator[Fact]:
+    was, now = _epoch(step.old_epoch), _epoch(step.epoch)
+    broker = step.broker_id
+    # In the quorum the last heartbeat of a controlled shutdown is what fences the broker.
+    is_shut_down = interval.is_kraft and _shuts_down(step)
+    if (step.is_gone or step.is_bounced) and not interval.is_controller_lost and not is_shut_down:
+        became = "is gone" if step.is_gone else f"is registered anew with {now}"
+        yield Fact(
+            Place.FAILURE,
+            event_text("broker_failure"),
+            f"broker {broker} was alive with {was} and {became}",
+            Item(("brokers",), broker),
+            nth=broker,
+        )
+    if not step.is_started:
+        return
+    if not interval.is_kraft or step.before is None or step.is_other:
+        before = f"had {was}" if step.was_alive else "was not alive"
+        event = event_text(
+            "broker_startup",
+            brokers=[broker],
+            epochs=None if step.epoch is None else [step.epoch],
+            log_dirs=_new_dirs(interval, step),
+        )
+        said = f"broker {broker} {before} and is alive with {now}"
+    else:
+        event = event_text("unfence", brokers=[broker])
+        said = f"broker {broker} was fenced and is not, with {now}"
+    yield Fact(Place.STARTUP, event, said, rank=step.epoch or 0)
+
+
+def _epoch(epoch: int | None) -> str:
+    return "an unknown epoch" if epoch is None else f"epoch {epoch}"
+
+
+def _new_dirs(interval: Interval, step: BrokerStep) -> dict[str, list[str]] | None:
+    dirs = step.after["log_dirs"] if step.after else None
+    is_new = interval.is_kraft and dirs != (step.before["log_dirs"] if step.before else None)
+    return {str(step.broker_id): list(dirs)} if is_new and dirs else None
+
+
+def _shuts_down(step: BrokerStep) -> bool:
+    was = step.is_same and step.before is not None and bool(step.before["shutting_down"])
+    return step.after is not None and bool(step.after["shutting_down"]) and not was
+
+
+def _shutdowns(interval: Interval, step: BrokerStep) -> Iterator[Fact]:
+    if not _shuts_down(step):
+        return
+    # The second heartbeat is the one that fences it, when it leads nothing any more.
+    heartbeats = 2 if interval.is_kraft and step.is_gone else 1
+    for heartbeat in range(heartbeats):
+        yield Fact(
+            Place.SHUTDOWN,
+            event_text("controlled_shutdown", broker=step.broker_id),
+            f"broker {step.broker_id} is in controlled shutdown and was not before",
+            rank=2 * step.broker_id + heartbeat,
+        )
+
+
+def _of_the_quorum(step: BrokerStep) -> Iterator[Fact]:
+    if step.is_same and step.before is not None and step.after is not None:
+        had, has = step.before["log_dirs"] or [], step.after["log_dirs"]
+        lost = [] if has is None else [each for each in had if each not in has]
+        if lost:
+            yield Fact(
                 Place.LOG_DIR,
-                head=f"""concat('{{"broker": ', broker_id, ', "dirs": ', {names("lost_dirs")},
-                    ', "type": "log_dir_failure"}}')""",
-                said="concat('broker ', broker_id, ' had log directories ',"
-                " array_join(before.log_dirs, ', '), ' and has ',"
-                " array_join(after.log_dirs, ', '))",
-            ),
-        ),
-        when(
-            "is_kraft AND after IS NULL",
-            fact(
-                "unregister",
-                Place.UNREGISTRATION,
-                **listing("unregister", "brokers"),
-                item="CAST(broker_id AS STRING)",
-                nth="broker_id",
-                said=f"concat('broker ', broker_id, ' was registered with ', {was}, ' and is not')",
-            ),
-        ),
-    )
+                event_text("log_dir_failure", broker=step.broker_id, dirs=lost),
+                f"broker {step.broker_id} had log directories {', '.join(had)}"
+                f" and has {', '.join(has)}",
+            )
+    if step.after is None:
+        yield Fact(
+            Place.UNREGISTRATION,
+            event_text("unregister"),
+            f"broker {step.broker_id} was registered with {_epoch(step.old_epoch)} and is not",
+            Item(("brokers",), step.broker_id),
+            nth=step.broker_id,
+        )
 
 
-def setting_facts(configs: DataFrame, topic_changes: DataFrame, numbers: DataFrame) -> DataFrame:
+def setting_facts(interval: Interval) -> Iterator[Fact]:
     """Unclean election switched on, for a topic that was there or by default."""
-    switched = steps(unclean_settings(configs), ["scope", "name"], numbers).where(
-        "after.is_unclean AND NOT coalesce(before.is_unclean, false)"
-    )
-    new = topic_changes.where("before IS NULL").selectExpr(
-        *STEP_KEY, "topic AS name", "'topic' AS scope"
-    )
-    of_old = switched.join(new, [*STEP_KEY, "scope", "name"], "left_anti").join(
-        F.broadcast(numbers.select(*STEP_KEY, "controller_id")), list(STEP_KEY)
-    )
-    topic = "IF(scope = 'topic', name, NULL)"
-    return stated(
-        of_old,
-        when(
-            "scope IN ('topic', 'cluster') OR"
-            " (scope = 'broker' AND name = CAST(controller_id AS STRING))",
-            fact(
-                "unclean_enabled",
+    before = interval.old.unclean
+    for (scope, name), is_on in interval.new.unclean.items():
+        if not is_on or before.get((scope, name), False):
+            continue
+        topic = name if scope == "topic" else None
+        if topic is not None and topic in interval.topics and is_new(interval.topics[topic]):
+            continue
+        is_heard = scope in {"topic", "cluster"} or (
+            scope == "broker" and name == str(interval.controller)
+        )
+        if is_heard:
+            whose = f"topic {topic}" if topic else "every topic that says nothing"
+            yield Fact(
                 Place.UNCLEAN_ENABLED,
-                head=f"""concat('{{', coalesce(concat('"topic": "', {topic}, '", '), ''),
-                    '"type": "unclean_enabled"}}')""",
-                topic=topic,
-                said=f"concat({text(UNCLEAN_SETTING)}, ' was not true and is, for ',"
-                f" coalesce(concat('topic ', {topic}), 'every topic that says nothing'))",
-            ),
-        ),
-    )
+                event_text("unclean_enabled", topic=topic),
+                f"{UNCLEAN_SETTING} was not true and is, for {whose}",
+                topic=topic or "",
+            )

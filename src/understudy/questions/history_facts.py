@@ -1,24 +1,20 @@
 """Facts: the smallest things that differ between two snapshots, each a part of one event.
 
-A fact knows the event it belongs to (``place``, ``rank``, ``event_type``, and the JSON text around
-its items, ``head`` and ``tail``), its own item in it, and the sentence that says why. Facts of one
-event become one row by :func:`gathered`.
+A fact knows the event it belongs to (its type, its place among the others and what it says in any
+case), its own item in it, and the sentence that says why. Facts of one event become one event by
+:func:`gathered`.
 """
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
-from understudy.controller.native.sql import null, struct, text
-from understudy.questions.history_steps import STEP_KEY, added
-
-NO_NAMES: Final = "CAST(array() AS ARRAY<STRING>)"
 _SENTENCES_SHOWN: Final = 5
-_CREATIONS: Final = "('topic_change', 'partition_change')"
 
 
 class Place(IntEnum):
@@ -53,96 +49,111 @@ BEFORE_FAILOVER: Final = -100
 """Added to the place of what the controller before the failover had still done."""
 
 
-def fact(
-    event_type: str,
-    place: Place | str,
-    *,
-    head: str,
-    tail: str = "''",
-    item: str = null("STRING"),
-    said: str,
-    rank: str = "0",
-    weight: str = "0",
-    topic: str = null("STRING"),
-    nth: str = "0",
-) -> str:
-    """A fact as a struct; *head*, *item* and *tail* are expressions that make JSON text.
+class Item(NamedTuple):
+    """A part of an event: an element of the list, or a key and its value in the map, at *path*."""
 
-    Items stand by the sum of their *weight*, then by *topic* and *nth*. A fact whose *said* is null
-    adds its weight to a fact that is stated elsewhere, and nothing else.
-    """
-    return struct(
-        place=f"CAST({int(place) if isinstance(place, Place) else place} AS INT)",
-        rank=f"CAST({rank} AS BIGINT)",
-        event_type=text(event_type),
-        head=head,
-        tail=tail,
-        weight=f"CAST({weight} AS BIGINT)",
-        topic=topic,
-        nth=nth,
-        item=item,
-        said=said,
-    )
+    path: tuple[str, ...]
+    value: Any
+    key: str | None = None
 
 
-def when(condition: str, *facts: str) -> str:
-    """These facts where *condition* is true, else null."""
-    return f"IF({condition}, array({', '.join(facts)}), NULL)"
+@dataclass(frozen=True)
+class Fact:
+    """A part of an event; items stand by the sum of their *weight*, then by *topic* and *nth*."""
+
+    place: int
+    event: str
+    """The event as JSON text, without its items."""
+    said: str | None
+    """None: it adds its weight to a fact that is stated elsewhere, and nothing else."""
+    item: Item | None = None
+    rank: int = 0
+    weight: int = 0
+    topic: str = ""
+    nth: int = 0
+    is_creation: bool = False
+    """Partitions are created together, where the first of them was."""
 
 
-def stated(df: DataFrame, *facts: str) -> DataFrame:
-    """One row for each fact in these arrays of facts, some of which may be null."""
-    return df.selectExpr(*STEP_KEY, f"inline(flatten(array_compact(array({', '.join(facts)}))))")
+class Event(NamedTuple):
+    """What a controller met, as the scenario event in JSON text, and why we think so."""
+
+    event_type: str
+    event: str
+    evidence: str
 
 
-def ids(expression: str) -> str:
-    """A list of broker ids as JSON text."""
-    return f"concat('[', array_join({expression}, ', '), ']')"
+def event_text(event_type: str, **fields: Any) -> str:  # noqa: ANN401 - whatever JSON can say
+    """An event as the JSON text of a scenario: fields by name, and those that are None left out."""
+    said = {"type": event_type, **fields}
+    return json.dumps({name: said[name] for name in sorted(said) if said[name] is not None})
 
 
-def names(expression: str) -> str:
-    """A list of names, which need no escaping, as JSON text."""
-    return f"""concat('["', array_join({expression}, '", "'), '"]')"""
+def gathered(facts: Iterable[Fact]) -> list[Event]:
+    """The events of these facts, in order; a fact stated twice counts where it came first."""
+    same: defaultdict[Any, list[Fact]] = defaultdict(list)
+    for fact in facts:
+        same[_identity(fact)].append(fact)
+    parts: defaultdict[tuple[int, int, str], dict[Any, _Part]] = defaultdict(dict)
+    for stated in same.values():
+        place = min(fact.place for fact in stated)
+        weight = sum(fact.weight for fact in stated)
+        for fact in stated:
+            if fact.said is not None and (fact.place == place or fact.is_creation):
+                part = _Part(weight, fact.topic, fact.nth, _text(fact.item), fact.said)
+                parts[place, fact.rank, fact.event].setdefault(part, fact.item)
+    whole = [_Whole(*key, sorted(found), found) for key, found in parts.items()]
+    return [_event(each) for each in sorted(whole, key=_order)]
 
 
-def listing(event_type: str, field: str, opening: str = "[", closing: str = "]") -> dict[str, str]:
-    """The text around the items of an event with one field that lists them."""
-    return {
-        "head": text(f'{{"{field}": {opening}'),
-        "tail": text(f'{closing}, "type": "{event_type}"}}'),
-    }
+class _Part(NamedTuple):
+    weight: int
+    topic: str
+    nth: int
+    item_text: str
+    said: str
 
 
-def of_broker(event_type: str, broker: str) -> dict[str, str]:
-    """The text around the partitions of an event about one broker."""
-    return {
-        "head": f"""concat('{{"broker": ', {broker}, ', "partitions": [')""",
-        "tail": text(f'], "type": "{event_type}"}}'),
-    }
+class _Whole(NamedTuple):
+    place: int
+    rank: int
+    event: str
+    parts: Sequence[_Part]
+    items: dict[_Part, Item | None]
 
 
-def gathered(facts: DataFrame) -> DataFrame:
-    """Facts of one event as one row; a fact stated twice counts where it came first."""
-    is_creation = f"event_type IN {_CREATIONS}"
-    same = f"{', '.join(STEP_KEY)}, event_type, rank, head, IF({is_creation}, '', item)"
-    first = added(
-        facts,
-        first=f"min(place) OVER (PARTITION BY {same})",
-        weights=f"sum(weight) OVER (PARTITION BY {same})",
-    )
-    parts = (
-        first.where(f"said IS NOT NULL AND (place = first OR {is_creation})")
-        .groupBy(*STEP_KEY, "first", "rank", "event_type", "head", "tail")
-        .agg(F.array_sort(F.collect_set(F.struct("weights", "topic", "nth", "item", "said"))))
-        .toDF(*STEP_KEY, "place", "rank", "event_type", "head", "tail", "parts")
-    )
-    others = f"size(parts) - {_SENTENCES_SHOWN}"
-    order = "place, rank, parts[0].topic, parts[0].nth, head"
-    return parts.selectExpr(
-        *STEP_KEY,
-        f"row_number() OVER (PARTITION BY {', '.join(STEP_KEY)} ORDER BY {order}) AS seq",
-        "event_type",
-        "concat(head, array_join(parts.item, ', '), tail) AS event",
-        f"concat(array_join(slice(parts.said, 1, {_SENTENCES_SHOWN}), '; '),"
-        f" IF({others} > 0, concat('; and ', {others}, ' more'), '')) AS evidence",
-    )
+def _identity(fact: Fact) -> tuple[int, str, str]:
+    return fact.rank, fact.event, "" if fact.is_creation else _text(fact.item)
+
+
+def _text(item: Item | None) -> str:
+    return "" if item is None else json.dumps([item.path, item.key, item.value])
+
+
+def _order(whole: _Whole) -> tuple[int, int, str, int, str]:
+    first = whole.parts[0]
+    return whole.place, whole.rank, first.topic, first.nth, whole.event
+
+
+def _event(whole: _Whole) -> Event:
+    event = json.loads(whole.event)
+    for part in whole.parts:
+        item = whole.items[part]
+        if item is not None:
+            _put(event, item)
+    fields = {name: value for name, value in event.items() if name != "type"}
+    said = [part.said for part in whole.parts[:_SENTENCES_SHOWN]]
+    if len(whole.parts) > len(said):
+        said.append(f"and {len(whole.parts) - len(said)} more")
+    return Event(event["type"], event_text(event["type"], **fields), "; ".join(said))
+
+
+def _put(event: dict[str, Any], item: Item) -> None:
+    *outer, last = item.path
+    inside = event
+    for name in outer:
+        inside = inside.setdefault(name, {})
+    if item.key is None:
+        inside.setdefault(last, []).append(item.value)
+    else:
+        inside.setdefault(last, {})[item.key] = item.value

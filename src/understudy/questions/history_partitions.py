@@ -1,4 +1,4 @@
-"""What is different about topics and partitions from one snapshot to the next, and who did it.
+"""What is different about one partition from one snapshot to the next, and who did it.
 
 In ZooKeeper mode the two epochs of a partition's record tell who wrote it how often: whatever the
 controller writes raises both, an ISR that the leader changes raises the partition epoch alone. The
@@ -7,244 +7,446 @@ quorum raises them by other rules, so there only what is seen counts.
 
 from __future__ import annotations
 
-from typing import Final
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
 
 from understudy.controller.kraft_partitions import LOST, MIGRATING, UNASSIGNED
-from understudy.controller.native.sql import NO_IDS, struct, text
 from understudy.controller.words import NO_LEADER
-from understudy.names import SNAPSHOT_KEY
-from understudy.questions.history_brokers import unclean_settings
 from understudy.questions.history_facts import BEFORE_FAILOVER
-from understudy.questions.history_steps import STEP_KEY, added, steps
+from understudy.questions.history_interval import Change, Interval, Row
 
-_NO_ISRS: Final = "CAST(array() AS ARRAY<ARRAY<INT>>)"
-_NO_DIRECTORIES: Final = ", ".join(text(each) for each in (MIGRATING, UNASSIGNED, LOST))
+Ids = tuple[int, ...]
+
+_NO_DIRECTORIES: Final = frozenset((MIGRATING, UNASSIGNED, LOST))
 _MOST_UNSEEN: Final = 50
 
 
-def topic_steps(topics: DataFrame, numbers: DataFrame) -> DataFrame:
-    """Topics that changed; *is_recreated* is another topic under the name of an old one."""
-    return added(
-        steps(topics, ["topic"], numbers).where("NOT (before <=> after)"),
-        is_recreated="coalesce(before.topic_id <> after.topic_id, false)",
-        was_queued="coalesce(before.queued_for_deletion, false)",
-        is_queued="coalesce(after.queued_for_deletion, false)",
-    )
+@dataclass(frozen=True)
+class TopicStep:
+    """What became of a topic; *is_recreated* is another topic under the name of an old one."""
 
+    change: Change | None
 
-def partition_changes(
-    partitions: DataFrame,
-    topic_changes: DataFrame,
-    configs: DataFrame,
-    known: DataFrame,
-    numbers: DataFrame,
-) -> DataFrame:
-    """Partitions that are different, with all that decides which events made them so."""
-    is_both = "before IS NOT NULL AND after IS NOT NULL"
-    whole = struct(before="before", after="after")
-    halves = (
-        f"{struct(before='before', after='IF(true, NULL, after)')},"
-        f" {struct(before='IF(true, NULL, before)', after='after')}"
-    )
-    of_topic = topic_changes.selectExpr(
-        *STEP_KEY,
-        "topic",
-        "before IS NULL OR is_recreated AS is_new_topic",
-        "is_recreated",
-        "is_queued AND NOT was_queued AS is_queued",
-    )
-    changed = (
-        steps(partitions, ["topic", "partition"], numbers)
-        .join(F.broadcast(of_topic), [*STEP_KEY, "topic"], "left")
-        .where("NOT (before <=> after) OR is_recreated")
-        .selectExpr(
-            *(*STEP_KEY, "topic", "partition"),
-            "coalesce(is_new_topic, false) AS is_new_topic",
-            "coalesce(is_recreated, false) AS is_recreated",
-            "coalesce(is_queued, false) AS is_queued",
-            f"inline(IF(is_recreated AND {is_both}, array({halves}), array({whole})))",
+    def _flag(self, row: Row | None) -> bool:
+        return row is not None and bool(row["queued_for_deletion"])
+
+    @cached_property
+    def is_recreated(self) -> bool:
+        if self.change is None or self.change.before is None or self.change.after is None:
+            return False
+        ids = self.change.before["topic_id"], self.change.after["topic_id"]
+        return None not in ids and ids[0] != ids[1]
+
+    @cached_property
+    def is_new(self) -> bool:
+        return self.change is not None and (self.change.before is None or self.is_recreated)
+
+    @cached_property
+    def is_deleted(self) -> bool:
+        """Gone, on its way, or gone before another one of its name came."""
+        if self.change is None or self.change.before is None or self._flag(self.change.before):
+            return False
+        return self.change.after is None or self.is_recreated or self._flag(self.change.after)
+
+    @cached_property
+    def is_queued_now(self) -> bool:
+        return (
+            self.change is not None
+            and self._flag(self.change.after)
+            and not self._flag(self.change.before)
         )
-    )
-    of_topics = (
-        unclean_settings(configs)
-        .where("scope = 'topic'")
-        .selectExpr(*SNAPSHOT_KEY, "name AS topic", "is_unclean AS is_unclean_topic")
-    )
-    placed = changed.join(F.broadcast(known), list(STEP_KEY)).join(
-        of_topics, [*SNAPSHOT_KEY, "topic"], "left"
-    )
-    return _reported(_led(_in_sync(_recorded(_assigned(placed)))))
 
 
-def _assigned(changed: DataFrame) -> DataFrame:
-    """The assignments, and what they say of reassignments."""
-
-    def without(replicas: str, others: str) -> str:
-        return f"filter({replicas}, r -> NOT array_contains(coalesce({others}, {NO_IDS}), r))"
-
-    def is_pending(side: str) -> str:
-        return f"coalesce(size({side}.adding), 0) + coalesce(size({side}.removing), 0) > 0"
-
-    known = added(
-        changed,
-        is_new="before IS NULL",
-        is_kept="before IS NOT NULL AND after IS NOT NULL",
-        was_pending=is_pending("before"),
-        is_pending=is_pending("after"),
-        old_target=without("before.replicas", "before.removing"),
-        target=without("after.replicas", "after.removing"),
-        origin=without("before.replicas", "before.adding"),
-    )
-    return added(
-        known,
-        is_cancelled="is_kept AND was_pending AND NOT is_pending AND target = origin"
-        " AND target <> old_target",
-        is_reassigned="is_kept AND target <> old_target"
-        " AND NOT (was_pending AND NOT is_pending AND target = origin)",
-        is_completed="is_kept AND NOT is_pending AND (was_pending OR target <> old_target)"
-        " AND NOT (was_pending AND target = origin AND target <> old_target)",
-    )
+def partition_steps(interval: Interval) -> Iterator[PartitionStep]:
+    """The partitions that changed; of a topic made anew, the old one and the new one."""
+    for change in interval.partitions:
+        before, after = change
+        row = before if after is None else after
+        topic = TopicStep(interval.topics.get(row["topic"]))  # type: ignore[index]
+        if topic.is_recreated and before is not None and after is not None:
+            yield PartitionStep(interval, topic, before, None)
+            yield PartitionStep(interval, topic, None, after)
+        elif before != after:
+            yield PartitionStep(interval, topic, before, after)
 
 
-def _recorded(changed: DataFrame) -> DataFrame:
-    """The records, and how often who wrote them; a partition never led has epochs zero."""
-    return added(
-        added(
-            changed,
-            old_leader=f"coalesce(before.leader, {NO_LEADER})",
-            leader=f"coalesce(after.leader, {NO_LEADER})",
-            old_isr=f"coalesce(before.isr, {NO_IDS})",
-            isr=f"coalesce(after.isr, {NO_IDS})",
-            elections="coalesce(after.leader_epoch, 0) - coalesce(before.leader_epoch, 0)",
-            writes="coalesce(after.partition_epoch, 0) - coalesce(before.partition_epoch, 0)",
-        ),
-        by_leaders="IF(is_kraft, NULL, writes - elections)",
-        # Nobody but the controller before the failover writes its epoch.
-        place_shift="IF(NOT is_kraft AND failovers > 0 AND writes > 0"
-        f" AND after.controller_epoch <= old_controller_epoch, {BEFORE_FAILOVER}, 0)",
-    )
+@dataclass(frozen=True)
+class PartitionStep:
+    """One partition in both snapshots, with all that decides which events made the difference."""
+
+    interval: Interval
+    of_topic: TopicStep
+    before: Row | None
+    after: Row | None
+
+    def _of(self, row: Row | None, name: str) -> Any:  # noqa: ANN401 - a column of any type
+        return None if row is None else row[name]
+
+    def _ids(self, row: Row | None, name: str) -> Ids:
+        return tuple(self._of(row, name) or ())
+
+    @cached_property
+    def topic(self) -> str:
+        return str(self._of(self.after or self.before, "topic"))
+
+    @cached_property
+    def partition(self) -> int:
+        return int(self._of(self.after or self.before, "partition"))
+
+    @cached_property
+    def is_new(self) -> bool:
+        return self.before is None
+
+    @cached_property
+    def is_kept(self) -> bool:
+        return self.before is not None and self.after is not None
+
+    # --- The assignments, and what they say of reassignments -----------------------------------
+
+    @cached_property
+    def old_replicas(self) -> Ids:
+        return self._ids(self.before, "replicas")
+
+    @cached_property
+    def replicas(self) -> Ids:
+        return self._ids(self.after, "replicas")
+
+    @cached_property
+    def adding(self) -> Ids:
+        return self._ids(self.after, "adding")
+
+    @cached_property
+    def was_pending(self) -> bool:
+        return bool(self._ids(self.before, "adding") or self._ids(self.before, "removing"))
+
+    @cached_property
+    def is_pending(self) -> bool:
+        return bool(self.adding or self._ids(self.after, "removing"))
+
+    @cached_property
+    def old_target(self) -> Ids:
+        return without(self.old_replicas, self._ids(self.before, "removing"))
+
+    @cached_property
+    def target(self) -> Ids:
+        return without(self.replicas, self._ids(self.after, "removing"))
+
+    @cached_property
+    def origin(self) -> Ids:
+        return without(self.old_replicas, self._ids(self.before, "adding"))
+
+    @cached_property
+    def _has_other_target(self) -> bool:
+        return self.is_kept and self.target != self.old_target
+
+    @cached_property
+    def _is_back(self) -> bool:
+        return self.was_pending and not self.is_pending and self.target == self.origin
+
+    @cached_property
+    def is_cancelled(self) -> bool:
+        return self._has_other_target and self._is_back
+
+    @cached_property
+    def is_reassigned(self) -> bool:
+        return self._has_other_target and not self._is_back
+
+    @cached_property
+    def is_completed(self) -> bool:
+        return (
+            self.is_kept
+            and not self.is_pending
+            and (self.was_pending or self._has_other_target)
+            and not self.is_cancelled
+        )
+
+    # --- The records, and how often who wrote them; never led has epochs zero ------------------
+
+    @cached_property
+    def was_led(self) -> bool:
+        """Whether there was a record."""
+        return self.is_kept and bool(self._of(self.before, "has_state"))
+
+    @cached_property
+    def old_leader(self) -> int:
+        leader = self._of(self.before, "leader")
+        return NO_LEADER if leader is None else int(leader)
+
+    @cached_property
+    def leader(self) -> int:
+        leader = self._of(self.after, "leader")
+        return NO_LEADER if leader is None else int(leader)
+
+    @cached_property
+    def old_isr(self) -> Ids:
+        return self._ids(self.before, "isr")
+
+    @cached_property
+    def isr(self) -> Ids:
+        return self._ids(self.after, "isr")
+
+    def _rise(self, epoch: str) -> int:
+        return int((self._of(self.after, epoch) or 0) - (self._of(self.before, epoch) or 0))
+
+    @cached_property
+    def elections(self) -> int:
+        return self._rise("leader_epoch")
+
+    @cached_property
+    def writes(self) -> int:
+        return self._rise("partition_epoch")
+
+    @cached_property
+    def by_leaders(self) -> int | None:
+        return None if self.interval.is_kraft else self.writes - self.elections
+
+    @cached_property
+    def place_shift(self) -> int:
+        """Nobody but the controller before the failover writes its epoch."""
+        written, old_epoch = self._of(self.after, "controller_epoch"), self.interval.old_epoch
+        is_earlier = (
+            not self.interval.is_kraft
+            and self.interval.failovers > 0
+            and self.writes > 0
+            and written is not None
+            and old_epoch is not None
+            and written <= old_epoch
+        )
+        return BEFORE_FAILOVER if is_earlier else 0
+
+    # --- Who of the ISR is left, when those are taken away that broke off ----------------------
+
+    @cached_property
+    def _dropped(self) -> Ids:
+        """Members that never went away, and that the controller alone took out of the ISR.
+
+        Their log directory failed, or they are about to leave.
+        """
+        is_by_controller = (
+            self.is_kept
+            and self.elections > 0
+            and self.by_leaders == 0
+            and self.target == self.old_target
+            and not self.was_pending
+            and not self.of_topic.is_queued_now
+        )
+        if not is_by_controller:
+            return ()
+        return tuple(
+            r
+            for r in self.old_isr
+            if r in self.interval.steady
+            and r in self.replicas
+            and (r not in self.isr or (self.leader == NO_LEADER and self.old_leader == r))
+        )
+
+    @cached_property
+    def failed_dirs(self) -> Ids:
+        failed = dict.fromkeys(self._ids(self.after, "offline_dirs"))
+        return without(failed, self._ids(self.before, "offline_dirs"))
+
+    def _is_departing(self, broker: int) -> bool:
+        return broker in self.interval.quiet and self.leader != NO_LEADER
+
+    @cached_property
+    def departed(self) -> Ids:
+        return tuple(
+            r for r in self._dropped if self._is_departing(r) and r not in self.failed_dirs
+        )
+
+    @cached_property
+    def dirless(self) -> Ids:
+        staying = (r for r in self._dropped if not self._is_departing(r))
+        return tuple(dict.fromkeys((*self.failed_dirs, *staying)))
+
+    @cached_property
+    def left_in_sync(self) -> Ids:
+        interval = self.interval
+        broken_off = interval.broke_off.union(self._dropped, self.failed_dirs)
+        left = interval.alive - broken_off
+        if self.is_new:
+            return tuple(
+                r
+                for r in self.replicas
+                if r in left and r in self.isr and r not in interval.started
+            )
+        return tuple(r for r in self.old_isr if r in left)
+
+    # --- Who leads, and who would without an election that was asked for -----------------------
+
+    @cached_property
+    def _is_led_on(self) -> bool:
+        return self.old_leader != NO_LEADER and self.old_leader in self.left_in_sync
+
+    @cached_property
+    def heir(self) -> int:
+        """Who would lead if nobody had asked for an election."""
+        if self._is_led_on:
+            return self.old_leader
+        assigned = self.replicas if self.before is None else self.old_replicas
+        in_line = [r for r in assigned if r in self.left_in_sync]
+        in_line += [r for r in self.old_isr if r in self.interval.started]
+        return in_line[0] if in_line else NO_LEADER
+
+    @cached_property
+    def is_preferred(self) -> bool:
+        return (
+            self.elections > 0
+            and self.leader == next(iter(self.replicas), None)
+            and self.heir not in {NO_LEADER, self.leader}
+            and not self.is_reassigned
+            and not self.is_completed
+            and not self.is_cancelled
+        )
+
+    @cached_property
+    def is_unclean_election(self) -> bool:
+        # The quorum finds those it knows to be eligible again by itself.
+        eligible = (
+            *self.old_isr,
+            *self._ids(self.before, "elr"),
+            *self._ids(self.before, "last_known_elr"),
+        )
+        return (
+            self.was_led
+            and self.elections > 0
+            and self.heir == NO_LEADER
+            and self.leader != NO_LEADER
+            and self.leader not in eligible
+            and not self.interval.is_unclean(self.topic)
+        )
+
+    @cached_property
+    def is_repeated(self) -> bool:
+        """The only way for a record to be written anew with all in it as it was."""
+        return (
+            self.is_kept
+            and not self.interval.is_kraft
+            and self.elections == 1
+            and self.leader == self.old_leader
+            and self.left_in_sync == self.old_isr
+            and self.target == self.old_target
+            and self.was_pending == self.is_pending
+        )
+
+    @cached_property
+    def rejoined(self) -> Ids:
+        """Brokers that are gone, and that leaders had let in again before."""
+        is_twice = (
+            self.is_kept
+            and not self.of_topic.is_queued_now
+            and self.interval.failovers == 0
+            and self.elections == 2  # noqa: PLR2004 - taken out twice
+            and self.by_leaders == 1
+            and self.left_in_sync == self.isr
+        )
+        if not is_twice:
+            return ()
+        return tuple(r for r in sorted(self.interval.gone) if r in self.old_isr)
+
+    @cached_property
+    def assigned(self) -> tuple[tuple[int, str], ...]:
+        """Directories that brokers of the quorum reported for their replicas."""
+        if not self.interval.is_kraft or self.after is None:
+            return ()
+        now = zip(self.replicas, self.after["directories"] or (), strict=False)
+        known = [each for each in now if each[1] is not None and each[1] not in _NO_DIRECTORIES]
+        if self.is_new:
+            return tuple(known) if self.writes > 0 else ()
+        was = dict(zip(self.old_replicas, self._of(self.before, "directories") or (), strict=False))
+        return tuple(each for each in known if was.get(each[0]) != each[1])
+
+    # --- The ISRs that leaders reported, one after the other -----------------------------------
+
+    @cached_property
+    def _start(self) -> Ids:
+        """The ISR before the first report."""
+        if self.was_led and (self.by_leaders or 0) > 0 and self.elections == 0:
+            # Where the controller wrote nothing, leaders took out those who broke off.
+            return self.old_isr
+        return self.left_in_sync or (self.leader,)
+
+    @cached_property
+    def _end(self) -> Ids:
+        """The ISR of the last report; one that completes a reassignment had those who leave."""
+        if not self.is_completed:
+            return self.isr
+        if self.interval.is_kraft:
+            return (*self.isr, *without(self._start, self.isr))
+        return (*self._start, *without(self.isr, self._start))
+
+    @cached_property
+    def _report_count(self) -> int:
+        if self.by_leaders is not None:
+            return self.by_leaders
+        by_controller = (
+            sum(r in self.interval.broke_off for r in self.old_isr)
+            + len(self.assigned)
+            + self.is_preferred
+            + (self.is_kept and self.old_leader == NO_LEADER)
+        )
+        return max(1, self.writes - by_controller)
+
+    @cached_property
+    def _way(self) -> list[Ids]:
+        """The reports that lead from the first ISR to the last."""
+        start, end = self._start, self._end
+        if self.interval.is_kraft:
+            # Leaders of the quorum report ISRs in an order of their own.
+            joined = without(self.isr, start)
+            if joined:
+                return [
+                    tuple(r for r in end if r in start or r in joined[: n + 1])
+                    for n in range(len(joined))
+                ]
+            return [end] if without(start, end) else []
+        stayed = stayed_in_order(start, end)
+        shrunk = [end[:stayed]] if 0 < stayed < len(start) else []
+        return shrunk + [end[:n] for n in range(stayed + 1, len(end) + 1)]
+
+    @cached_property
+    def _unseen(self) -> list[Ids]:
+        """Changes that left no trace but their number: the last follower fell behind and returned.
+
+        (Nobody can know which follower it was.)
+        """
+        start = self._start
+        extra = (self.by_leaders or 0) - len(self._way)
+        if extra < 2 or len(start) < 2 or start[-1] in {self.leader, self.old_leader}:  # noqa: PLR2004
+            return []
+        return [start[:-1], start] * min(extra // 2, _MOST_UNSEEN)
+
+    @cached_property
+    def reports(self) -> list[Ids]:
+        if (
+            self.after is None
+            or self.leader == NO_LEADER
+            or self.of_topic.is_queued_now
+            or self.rejoined
+            or self._report_count <= 0
+        ):
+            return []
+        if self._report_count < len(self._way):
+            return [*self._way[: self._report_count - 1], self._end]
+        return self._unseen + self._way
 
 
-def _in_sync(changed: DataFrame) -> DataFrame:
-    """Who of the ISR is left, when those are taken away that broke off."""
-    # The controller alone changed this record and took out a broker that never went away: its log
-    # directory failed, or it is about to leave.
-    dropped = f"""IF(is_kept AND elections > 0 AND by_leaders = 0 AND target = old_target
-        AND NOT was_pending AND NOT is_queued,
-        filter(old_isr, r -> array_contains(steady, r) AND array_contains(after.replicas, r)
-            AND (NOT array_contains(isr, r) OR (leader = {NO_LEADER} AND old_leader = r))),
-        {NO_IDS})"""
-    known = added(
-        changed,
-        dropped=dropped,
-        failed_dirs=f"array_except(coalesce(after.offline_dirs, {NO_IDS}),"
-        f" coalesce(before.offline_dirs, {NO_IDS}))",
-    )
-    departing = f"array_contains(quiet, r) AND leader <> {NO_LEADER}"
-    parted = added(
-        known,
-        departed=f"filter(dropped, r -> {departing} AND NOT array_contains(failed_dirs, r))",
-        dirless=f"array_distinct(concat(failed_dirs, filter(dropped, r -> NOT ({departing}))))",
-    )
-    broken_off = "concat(gone, bounced, dropped, failed_dirs)"
-    return added(
-        parted,
-        left_in_sync="filter(IF(is_new, after.replicas, old_isr), r -> array_contains(alive, r)"
-        f" AND NOT array_contains({broken_off}, r)"
-        " AND (NOT is_new OR (array_contains(isr, r) AND NOT array_contains(started, r))))",
-    )
+def without(ids: Collection[int], others: Collection[int]) -> Ids:
+    return tuple(r for r in ids if r not in others)
 
 
-def _led(changed: DataFrame) -> DataFrame:
-    """Who leads, and who would without an election that was asked for."""
-    known = added(
-        changed,
-        # Where the controller wrote nothing, leaders took out those who broke off.
-        start="CASE WHEN is_kept AND before.has_state AND by_leaders > 0 AND elections = 0"
-        " THEN old_isr WHEN size(left_in_sync) > 0 THEN left_in_sync ELSE array(leader) END",
-        is_led_on=f"old_leader <> {NO_LEADER} AND array_contains(left_in_sync, old_leader)",
-        # The quorum finds these again by itself.
-        is_known_eligible=f"array_contains(concat(old_isr, coalesce(before.elr, {NO_IDS}),"
-        f" coalesce(before.last_known_elr, {NO_IDS})), leader)",
-    )
-    led = added(
-        known,
-        heir="coalesce(IF(is_led_on, old_leader, NULL),"
-        " get(filter(coalesce(before.replicas, after.replicas),"
-        "   r -> array_contains(left_in_sync, r)), 0),"
-        f" get(filter(old_isr, r -> array_contains(started, r)), 0), {NO_LEADER})",
-    )
-    return added(
-        led,
-        is_preferred=f"elections > 0 AND leader = after.replicas[0] AND heir <> {NO_LEADER}"
-        " AND heir <> leader AND NOT is_reassigned AND NOT is_completed AND NOT is_cancelled",
-        is_unclean_election=f"is_kept AND before.has_state AND elections > 0 AND heir = {NO_LEADER}"
-        f" AND leader <> {NO_LEADER} AND NOT is_known_eligible"
-        " AND NOT coalesce(is_unclean_topic, is_unclean)",
-        # The only way for a record to be written anew with all in it as it was.
-        is_repeated="is_kept AND NOT is_kraft AND elections = 1 AND leader = old_leader"
-        " AND left_in_sync = old_isr AND target = old_target AND was_pending = is_pending",
-        rejoined=f"""IF(is_kept AND NOT is_queued AND failovers = 0 AND elections = 2
-            AND by_leaders = 1 AND left_in_sync = isr,
-            filter(gone, r -> array_contains(old_isr, r)), {NO_IDS})""",
-        # Directories that brokers reported for their replicas.
-        assigned=f"""IF(is_kraft AND after IS NOT NULL, filter(
-            arrays_zip(after.replicas, after.directories),
-            d -> d.directories NOT IN ({_NO_DIRECTORIES}) AND IF(is_new, writes > 0,
-                NOT (d.directories <=> get(before.directories,
-                    CAST(array_position(before.replicas, d.replicas) AS INT) - 1)))),
-            NULL)""",
-    )
+def stayed_in_order(start: Sequence[int], end: Sequence[int]) -> int:
+    """How many at the beginning of *end* stand in the order they had in *start*.
 
-
-def _reported(changed: DataFrame) -> DataFrame:
-    """The ISRs that leaders reported, one after the other, as *reports*."""
-    joined = "filter(isr, r -> NOT array_contains(start, r))"
-    known = added(
-        changed,
-        # A report that completes a reassignment was of those who joined and those who leave.
-        end=f"""CASE WHEN NOT is_completed THEN isr
-            WHEN is_kraft THEN concat(isr, filter(start, r -> NOT array_contains(isr, r)))
-            ELSE concat(start, {joined}) END""",
-        joined=joined,
-        report_count=f"""IF(is_kraft,
-            greatest(1, writes
-                - size(filter(old_isr, r -> array_contains(concat(gone, bounced), r)))
-                - coalesce(size(assigned), 0) - CAST(is_preferred AS INT)
-                - CAST(is_kept AND old_leader = {NO_LEADER} AS INT)),
-            by_leaders)""",
-    )
-    # In ZooKeeper mode an ISR loses members where they stand and gains them at its end, so what
-    # stayed is the longest beginning of the new one that keeps the order of the old one.
-    stayed = """aggregate(end, named_struct('at', 0L, 'count', 0, 'open', true),
-        (s, r) -> IF(s.open AND array_position(start, r) > s.at,
-            named_struct('at', array_position(start, r), 'count', s.count + 1, 'open', true),
-            named_struct('at', s.at, 'count', s.count, 'open', false))).count"""
-    in_zookeeper = f"""concat(
-        IF(stayed > 0 AND stayed < size(start), array(slice(end, 1, stayed)), {_NO_ISRS}),
-        IF(stayed < size(end),
-            transform(sequence(stayed + 1, size(end)), n -> slice(end, 1, n)), {_NO_ISRS}))"""
-    # Leaders of the quorum report ISRs in an order of their own.
-    in_quorum = f"""CASE WHEN size(joined) > 0 THEN transform(joined, (j, n) -> filter(end, r ->
-            array_contains(start, r) OR array_contains(slice(joined, 1, n + 1), r)))
-        WHEN size(array_except(start, end)) > 0 THEN array(end) ELSE {_NO_ISRS} END"""
-    ways = added(added(known, stayed=stayed), way=f"IF(is_kraft, {in_quorum}, {in_zookeeper})")
-    # Changes that left no trace but their number: the last follower fell behind and caught up.
-    last = "element_at(start, -1)"
-    unseen = f"""IF(by_leaders >= size(way) + 2 AND size(start) > 1
-        AND {last} NOT IN (leader, old_leader),
-        flatten(array_repeat(array(slice(start, 1, size(start) - 1), start),
-            least(CAST((by_leaders - size(way)) DIV 2 AS INT), {_MOST_UNSEEN}))),
-        {_NO_ISRS})"""
-    return added(
-        ways,
-        reports=f"""CASE
-            WHEN leader = {NO_LEADER} OR is_queued OR after IS NULL OR size(rejoined) > 0
-                OR report_count <= 0 THEN {_NO_ISRS}
-            WHEN report_count < size(way)
-                THEN concat(slice(way, 1, CAST(report_count AS INT) - 1), array(end))
-            ELSE concat({unseen}, way) END""",
-    )
+    In ZooKeeper mode an ISR loses members where they stand and gains them at its end, so those are
+    the ones that stayed.
+    """
+    last = -1
+    for count, member in enumerate(end):
+        at = start.index(member) if member in start else -1
+        if at <= last:
+            return count
+        last = at
+    return len(end)

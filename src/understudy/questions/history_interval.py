@@ -1,0 +1,196 @@
+"""Two successive snapshots of a cluster, as far as they differ, in plain Python.
+
+Rows are those of the canonical tables, by name. Only what changed between the two, and what a
+controller could have been expected to change, is ever brought together here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from understudy.controller.words import UNCLEAN_SETTING
+
+Row = Mapping[str, Any]
+
+
+class Change(NamedTuple):
+    """A row before and after; None where there was or is none."""
+
+    before: Row | None
+    after: Row | None
+
+
+def is_new(change: Change) -> bool:
+    return change.before is None
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one of the two snapshots says of the whole cluster."""
+
+    snapshot: Row
+    brokers: Mapping[int, Row]
+    settings: Sequence[Row]
+    """Those a controller decides by: scope, name, key and value."""
+    queued_topics: frozenset[str] = frozenset()
+    followed: frozenset[int] = frozenset()
+    """Brokers that are in sync with somebody else about some partition."""
+
+    @cached_property
+    def unclean(self) -> dict[tuple[str, str | None], bool]:
+        """The settings of unclean election, by scope and name."""
+        return {
+            (row["scope"], row["name"]): row["value"].strip().lower() == "true"
+            for row in self.settings
+            if row["key"] == UNCLEAN_SETTING
+        }
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What lies between two successive snapshots."""
+
+    old: Side
+    new: Side
+    topics: Mapping[str, Change] = field(default_factory=dict)
+    """Those that changed."""
+    partitions: Sequence[Change] = ()
+    """Those that changed, and those that might have."""
+
+    @cached_property
+    def is_kraft(self) -> bool:
+        return bool(self.new.snapshot["mode"] == "kraft")
+
+    # --- The controller ------------------------------------------------------------------------
+
+    @property
+    def old_controller(self) -> int | None:
+        return self.old.snapshot["controller_id"]  # type: ignore[no-any-return]
+
+    @property
+    def controller(self) -> int | None:
+        return self.new.snapshot["controller_id"]  # type: ignore[no-any-return]
+
+    @property
+    def old_epoch(self) -> int | None:
+        return self.old.snapshot["controller_epoch"]  # type: ignore[no-any-return]
+
+    @property
+    def epoch(self) -> int | None:
+        return self.new.snapshot["controller_epoch"]  # type: ignore[no-any-return]
+
+    @cached_property
+    def failovers(self) -> int:
+        if self.epoch is None or self.old_epoch is None:
+            return 0
+        return max(self.epoch - self.old_epoch, 0)
+
+    @cached_property
+    def is_controller_lost(self) -> bool:
+        """Who is gone together with the controller is seen by the next one, when it starts."""
+        return not self.is_kraft and self.failovers > 0 and self.old_controller in self.broke_off
+
+    # --- Brokers -------------------------------------------------------------------------------
+
+    @cached_property
+    def brokers(self) -> dict[int, BrokerStep]:
+        ids = sorted(self.old.brokers.keys() | self.new.brokers.keys())
+        return {b: BrokerStep(b, self.old.brokers.get(b), self.new.brokers.get(b)) for b in ids}
+
+    def _ids(self, steps: Iterable[BrokerStep]) -> frozenset[int]:
+        return frozenset(step.broker_id for step in steps)
+
+    @cached_property
+    def gone(self) -> frozenset[int]:
+        return self._ids(step for step in self.brokers.values() if step.is_gone)
+
+    @cached_property
+    def broke_off(self) -> frozenset[int]:
+        """Those that are gone, and those that were for a while that nobody saw."""
+        return self.gone | self._ids(step for step in self.brokers.values() if step.is_bounced)
+
+    @cached_property
+    def started(self) -> frozenset[int]:
+        return self._ids(step for step in self.brokers.values() if step.is_started)
+
+    @cached_property
+    def alive(self) -> frozenset[int]:
+        return self._ids(step for step in self.brokers.values() if step.is_alive)
+
+    @cached_property
+    def steady(self) -> frozenset[int]:
+        return self._ids(step for step in self.brokers.values() if step.is_steady)
+
+    @cached_property
+    def quiet(self) -> frozenset[int]:
+        """Alive all the time, but no longer in sync with anybody."""
+        return self.steady - self.new.followed
+
+    # --- Settings ------------------------------------------------------------------------------
+
+    def is_unclean(self, topic: str) -> bool:
+        """What holds in the end: the topic's word, its controller's, the cluster's, the file's."""
+        scopes = (("topic", topic), ("broker", str(self.controller)), *_DEFAULTS)
+        said = self.new.unclean
+        return next((said[scope] for scope in scopes if scope in said), False)
+
+
+_DEFAULTS = (("cluster", None), ("static", None))
+
+
+@dataclass(frozen=True)
+class BrokerStep:
+    """One broker in both snapshots, and what became of it."""
+
+    broker_id: int
+    before: Row | None
+    after: Row | None
+
+    @cached_property
+    def was_alive(self) -> bool:
+        return self.before is not None and bool(self.before["alive"])
+
+    @cached_property
+    def is_alive(self) -> bool:
+        return self.after is not None and bool(self.after["alive"])
+
+    @cached_property
+    def old_epoch(self) -> int | None:
+        return None if self.before is None else self.before["broker_epoch"]
+
+    @cached_property
+    def epoch(self) -> int | None:
+        return None if self.after is None else self.after["broker_epoch"]
+
+    @cached_property
+    def _is_epoch_known(self) -> bool:
+        return self.epoch is not None and self.old_epoch is not None
+
+    @cached_property
+    def is_other(self) -> bool:
+        """Another registration of the same broker."""
+        return self._is_epoch_known and self.epoch != self.old_epoch
+
+    @cached_property
+    def is_same(self) -> bool:
+        return self._is_epoch_known and self.epoch == self.old_epoch
+
+    @cached_property
+    def is_gone(self) -> bool:
+        return self.was_alive and not self.is_alive
+
+    @cached_property
+    def is_bounced(self) -> bool:
+        """Registered anew, and nobody saw it go."""
+        return self.was_alive and self.is_alive and self.is_other
+
+    @cached_property
+    def is_started(self) -> bool:
+        return self.is_alive and (not self.was_alive or self.is_other)
+
+    @cached_property
+    def is_steady(self) -> bool:
+        return self.was_alive and self.is_alive and self.is_same
