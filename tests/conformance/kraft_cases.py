@@ -233,7 +233,8 @@ def _state(world: _World, replicas: list[int], level: int, *, elr: bool) -> Docu
             [
                 [rng.choice(replicas)],
                 [rng.choice(world.brokers)],
-                [-1],
+                # Of a partition that has no leader: one that gets a leader forgets it at once.
+                [-1] if state["leader"] == -1 else [],
                 world.some(world.brokers, 2),
             ]
         )

@@ -197,7 +197,7 @@ def as_text(told: Told, *, topic: str | None = None) -> str:
         _told_writes(told),
         _told_errors(told),
         _told_replays(told),
-        _told_notes(told),
+        told_notes(told),
         refusals(told.get("quarantine", {})),
         told_tables(told),
     ]
@@ -323,7 +323,8 @@ def _told_replays(told: Told) -> list[str]:
     return [f"Each scenario: {_listed(found, 'replay')}", *table(headings, rows)]
 
 
-def _told_notes(told: Told) -> list[str]:
+def told_notes(told: Told) -> list[str]:
+    """What a reader should know, a paragraph each."""
     return [line for note in told["notes"] for line in wrapped(f"Note: {note}.")]
 
 

@@ -1,0 +1,207 @@
+"""Where controllers part over the same partition, field by field, and the rule that makes them.
+
+The first controller is the measure: each other one is held against it. Frames in, frame out; the
+replays of all controllers come as one (see ``compare_controllers``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from understudy import schemas
+from understudy.controller.native.sql import struct, text
+from understudy.controller.profiles import KRAFT
+from understudy.controller.states import ONLINE_PARTITION
+from understudy.controller.words import NO_LEADER, UNCHANGED
+from understudy.frames import small_frame
+from understudy.names import PARTITION_KEY, SCENARIO_KEY, SNAPSHOT_KEY
+from understudy.questions import availability
+from understudy.questions.compare_controllers import Controller, unforked
+from understudy.questions.compare_rules import rule
+from understudy.schemas import DIFFERENCES
+from understudy.snapshot import Snapshots
+
+# Field -> how its value is written; what stands in the table differs in this text.
+FIELDS: Final = {
+    "available": "CAST({} AS STRING)",
+    "leader": "CAST({} AS STRING)",
+    "isr": "to_json({})",
+    "leader_epoch": "CAST({} AS STRING)",
+    "partition_epoch": "CAST({} AS STRING)",
+}
+_TABLES: Final = ("partition_states", "metadata_writes", "event_results")
+
+# The order of an ISR is that of its history and changes nothing: it is compared as a set.
+_RECORD: Final = {
+    "leader": "leader",
+    "isr": "array_sort(isr)",
+    "leader_epoch": "leader_epoch",
+    "partition_epoch": "partition_epoch",
+}
+_MORE: Final = ("replicas", "elr")  # that rules look at
+
+
+def differences(
+    replayed: Mapping[str, DataFrame], snapshots: Snapshots, controllers: Sequence[Controller]
+) -> DataFrame:
+    """Rows of ``differences``: *replayed* are the tables of the forks of *snapshots*."""
+    states, writes, results = (unforked(replayed[name]) for name in _TABLES)
+    spark = snapshots.snapshots.sparkSession
+    touched = (
+        _ends(states, controllers)
+        .unionByName(_written(writes), allowMissingColumns=True)
+        .groupBy(*PARTITION_KEY)
+        .agg(F.expr("collect_list(ended) AS ends"), F.expr("collect_list(wrote) AS writes"))
+        .join(_before(snapshots), on=[*SNAPSHOT_KEY, "topic", "partition"], how="left")
+        .join(_refusals(results), on=list(SCENARIO_KEY), how="left")
+    )
+    pairs = F.broadcast(small_frame(spark, _pairs(controllers), _PAIRS))
+    return (
+        _judged(touched.crossJoin(pairs))
+        .selectExpr(
+            *PARTITION_KEY,
+            *("controller_a", "controller_b", "rule", "event", "event_type"),
+            f"inline({_each_field()})",
+        )
+        .where("NOT value_a <=> value_b")
+        .select(*DIFFERENCES.names)
+    )
+
+
+def _each_field() -> str:
+    """One entry for each field, as text of both sides."""
+    entries = (
+        struct(
+            field=text(name),
+            **{f"value_{side}": form.format(f"end_{side}.{name}") for side in "ab"},
+        )
+        for name, form in FIELDS.items()
+    )
+    return f"array({', '.join(entries)})"
+
+
+# --- What each controller made of a partition ----------------------------------------------------
+
+
+def _ends(states: DataFrame, controllers: Sequence[Controller]) -> DataFrame:
+    """The partitions at the end, of every controller that did anything to them."""
+    kraft = ", ".join(str(n) for n, each in enumerate(controllers) if each.profile is KRAFT)
+    online = f"coalesce(state_after = {text(ONLINE_PARTITION)}, false)"
+    led = f"leader > {NO_LEADER}"
+    is_available = f"IF(controller IN ({kraft}), {led}, {online})" if kraft else online
+    end = struct(available=is_available, **_RECORD)
+    return states.where(f"outcome != {text(UNCHANGED)}").selectExpr(
+        *PARTITION_KEY, f"{struct(controller='controller', end=end)} AS ended"
+    )
+
+
+def _written(writes: DataFrame) -> DataFrame:
+    """The records of partitions as they were written."""
+    wrote = _held(event="event", seq="seq", event_type="event_type", controller="controller")
+    return writes.where("partition IS NOT NULL AND leader IS NOT NULL").selectExpr(
+        *PARTITION_KEY, f"{wrote} AS wrote"
+    )
+
+
+def _before(snapshots: Snapshots) -> DataFrame:
+    """Every partition as the snapshot has it: what a controller holds that does nothing."""
+    known = snapshots.with_defaults()
+    live = F.broadcast(availability.live_brokers(known.brokers))
+    end = struct(available=availability.is_online("leader"), **_RECORD)
+    held = _held(
+        event="CAST(NULL AS INT)",
+        seq="CAST(NULL AS INT)",
+        event_type="CAST(NULL AS STRING)",
+        controller="CAST(NULL AS INT)",
+    )
+    return known.partitions.join(live, on=list(SNAPSHOT_KEY), how="left").selectExpr(
+        *SNAPSHOT_KEY, "topic", "partition", f"{end} AS end_before", f"{held} AS held_before"
+    )
+
+
+def _held(**about: str) -> str:
+    """What a controller holds of a partition after one of its writes."""
+    return struct(**about, record=struct(**_RECORD), **{name: name for name in _MORE})
+
+
+def _refusals(results: DataFrame) -> DataFrame:
+    """Per scenario the events that a controller refused as a whole, or for one of the brokers."""
+    refusal = struct(controller="controller", event="event", error="error")
+    return (
+        results.where("topic IS NULL AND error IS NOT NULL")
+        .groupBy(*SCENARIO_KEY)
+        .agg(F.expr(f"collect_set({refusal}) AS refusals"))
+    )
+
+
+# --- Two of them, side by side -------------------------------------------------------------------
+
+_PAIRS: Final = T.StructType(
+    [
+        *(T.StructField(f"number_{side}", schemas.INT) for side in "ab"),
+        *(T.StructField(f"controller_{side}", schemas.STRING) for side in "ab"),
+        *(T.StructField(f"mode_{side}", schemas.STRING) for side in "ab"),
+    ]
+)
+
+
+def _pairs(controllers: Sequence[Controller]) -> list[tuple[int, int, str, str, str, str]]:
+    first, *others = controllers
+    return [
+        (0, number, first.label, other.label, first.profile.mode, other.profile.mode)
+        for number, other in enumerate(others, 1)
+    ]
+
+
+def _judged(sides: DataFrame) -> DataFrame:
+    """Both ends, the event after which the two differ for the first time, and the rule."""
+    events = "array_sort(array_distinct(transform(concat(writes_a, writes_b), w -> w.event)))"
+    parting = f"filter({events}, e -> NOT {_after('a', 'e')}.record <=> {_after('b', 'e')}.record)"
+    kind = "get(filter(concat(writes_a, writes_b), w -> w.event <=> event), 0).event_type"
+    return (
+        sides.selectExpr("*", *(_own_end(side) for side in "ab"))
+        .where("NOT end_a <=> end_b")
+        .selectExpr("*", *(_own_writes(side) for side in "ab"))
+        .selectExpr("*", f"get({parting}, 0) AS event")
+        .selectExpr(
+            "*",
+            f"{kind} AS event_type",
+            f"{_after('a', 'event - 1')} AS held_was",
+            *(f"{_after(side, 'event')} AS held_{side}" for side in "ab"),
+            *(f"{_refusal(side)} AS refused_{side}" for side in "ab"),
+        )
+        .selectExpr("*", *(_flat(name) for name in ("was", "a", "b")))
+        .selectExpr("*", f"{rule()} AS rule")
+    )
+
+
+def _own_end(side: str) -> str:
+    own = f"get(filter(ends, e -> e.controller = number_{side}), 0).end"
+    return f"coalesce({own}, end_before) AS end_{side}"
+
+
+def _own_writes(side: str) -> str:
+    """In their order, which the number of the write is."""
+    return f"array_sort(filter(writes, w -> w.controller = number_{side})) AS writes_{side}"
+
+
+def _after(side: str, event: str) -> str:
+    """What a controller holds after an event: its last write until then, or the snapshot's."""
+    last = f"try_element_at(filter(writes_{side}, w -> w.event <= {event}), -1)"
+    return f"coalesce({last}, held_before)"
+
+
+def _refusal(side: str) -> str:
+    said = f"filter(refusals, r -> r.controller = number_{side} AND r.event = event)"
+    return f"get({said}, 0).error"
+
+
+def _flat(name: str) -> str:
+    held = f"held_{name}"
+    fields = {field: f"{held}.record.{field}" for field in _RECORD}
+    return f"{struct(**fields, **{field: f'{held}.{field}' for field in _MORE})} AS {name}"
