@@ -19,7 +19,7 @@ from understudy.snapshot import Snapshots
 
 CLUSTERS = 150
 
-Found = dict[tuple[str, str, tuple[object, ...] | None], tuple[int, int]]
+Found = dict[tuple[str, str, tuple[object, ...]], tuple[int, int]]
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +43,8 @@ def read(spark: SparkSession, folder: Path, documents: list[Document]) -> Snapsh
 
 def tried(documents: list[Document], units: dict[str, dict[int, list[str]]] | None = None) -> Found:
     """(cluster, risk, set) -> partitions and topics, by trying every set of brokers or units."""
-    partitions: Counter[tuple[str, str, tuple[object, ...] | None]] = Counter()
-    topics: dict[tuple[str, str, tuple[object, ...] | None], set[str]] = {}
+    partitions: Counter[tuple[str, str, tuple[object, ...]]] = Counter()
+    topics: dict[tuple[str, str, tuple[object, ...]], set[str]] = {}
     for doc in documents:
         judge = Judge(doc)
         members: dict[object, set[int]] = {b: {b} for b in judge.live}
@@ -55,15 +55,14 @@ def tried(documents: list[Document], units: dict[str, dict[int, list[str]]] | No
                     members.setdefault(unit, set()).add(broker)
         for tp in judge.partitions:
             for risk, index in ((UNAVAILABLE, 0), (FULL_ACKS, 1)):
-                sets: list[tuple[object, ...] | None] = [None]
-                if not judge.before(tp)[index]:
-                    lost = (
-                        each
-                        for each in subsets(members)
-                        if judge.after(tp, set().union(*(members[m] for m in each)))[index]
-                    )
-                    sets = list(minimal(lost))
-                for each in sets:
+                if judge.before(tp)[index]:
+                    continue
+                lost = (
+                    each
+                    for each in subsets(members)
+                    if judge.after(tp, set().union(*(members[m] for m in each)))[index]
+                )
+                for each in minimal(lost):
                     key = (doc["cluster"], risk, each)
                     partitions[key] += 1
                     topics.setdefault(key, set()).add(tp[0])
@@ -74,22 +73,15 @@ def test_they_are_what_trying_every_failure_finds(
     documents: list[Document], snapshots: Snapshots
 ) -> None:
     conditions = cut_sets.weighed(cuts.conditions(cuts.thresholds(snapshots)))
-    rows = cut_sets.cut_sets(cut_sets.cut_sets_by_topic(conditions)).collect()
-    found = {
-        (row.cluster, row.risk, None if row.brokers is None else tuple(row.brokers)): (
-            row.partitions,
-            row.topics,
-        )
-        for row in rows
-    }
+    sets = cut_sets.cut_sets(cut_sets.cut_sets_by_topic(conditions))
+    rows = cut_sets.table(sets, None, largest=6).collect()
+    found = {(r.cluster, r.risk, tuple(r.brokers)): (r.partitions, r.topics) for r in rows}
     expected = tried(documents)
     assert found == expected
-    assert all(row.k == (None if row.brokers is None else len(row.brokers)) for row in rows)
-    assert all(row.weight == row.partitions for row in rows)
+    assert all(row.k == len(row.brokers) and row.weight == row.partitions for row in rows)
     # The clusters are worth the trouble.
-    sizes = Counter((risk, len(each)) for _, risk, each in expected if each is not None)
+    sizes = Counter((risk, len(each)) for _, risk, each in expected)
     assert all(sizes[risk, k] > 20 for risk in (UNAVAILABLE, FULL_ACKS) for k in (1, 2, 3))
-    assert sum(each is None for _, _, each in expected) > 20
 
 
 def test_units_are_lost_as_a_whole(
@@ -106,30 +98,24 @@ def test_units_are_lost_as_a_whole(
             for b in doc["brokers"]
             if rng.random() < 0.9
         }
-    rows = [
+    named = [
         (cluster, "s", broker, unit)
         for cluster, of_brokers in units.items()
         for broker, names in of_brokers.items()
         for unit in names
     ]
     schema = "cluster string, snapshot_id string, broker_id int, unit string"
-    table = spark.createDataFrame(rows, schema)
+    table = spark.createDataFrame(named, schema)
     conditions = cut_sets.weighed(cuts.conditions(cuts.thresholds(snapshots)))
-    sets = cut_sets.cut_sets(cut_sets.cut_sets_by_topic(conditions, table), table).collect()
-    found = {
-        (row.cluster, row.risk, None if row.units is None else tuple(row.units)): (
-            row.partitions,
-            row.topics,
-        )
-        for row in sets
-    }
+    sets = cut_sets.cut_sets(cut_sets.cut_sets_by_topic(conditions, table))
+    rows = cut_sets.table(sets, table, largest=6).collect()
+    found = {(r.cluster, r.risk, tuple(r.units)): (r.partitions, r.topics) for r in rows}
     assert found == tried(documents, units)
-    for row in sets:
-        if row.units is not None:
-            of_cluster = units[row.cluster]
-            taken = {b for b, names in of_cluster.items() if set(names) & set(row.units)}
-            taken |= {int(u[7:]) for u in row.units if u.startswith("broker:")}
-            assert row.brokers == sorted(taken)
+    for row in rows:
+        of_cluster = units[row.cluster]
+        taken = {b for b, names in of_cluster.items() if set(names) & set(row.units)}
+        taken |= {int(u[7:]) for u in row.units if u.startswith("broker:")}
+        assert (row.k, row.brokers) == (len(row.units), sorted(taken))
 
 
 def test_what_is_lost_is_a_question_of_two_thresholds(

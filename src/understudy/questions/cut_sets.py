@@ -8,14 +8,19 @@ One explode and one group-by over the partitions, however many sets of brokers t
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from understudy.controller.native.sql import NO_IDS
+from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
+from understudy.schemas import INT, STRING
 
+_UNITS: Final = T.StructType([T.StructField("broker_id", INT), T.StructField("unit", STRING)])
 _NO_SETS: Final = "CAST(array() AS ARRAY<ARRAY<INT>>)"
 _SET_KEY: Final = (*SNAPSHOT_KEY, "risk", "brokers", "units")
 
@@ -36,20 +41,19 @@ def weighed(conditions: DataFrame, weights: DataFrame | None = None) -> DataFram
 def cut_sets_by_topic(conditions: DataFrame, units: DataFrame | None = None) -> DataFrame:
     """One row per topic, risk and minimal set, of whatever size.
 
-    ``partitions`` and ``weight`` are of those for which this very set is minimal. The row without a
-    set counts the partitions for which the risk has come true already.
+    ``partitions`` and ``weight`` are of those for which this very set is minimal.
 
     With *units* (cluster, snapshot_id, broker_id, unit) the sets are of units, each of which takes
     all its brokers along; a broker without a unit is one of its own.
     """
     of_brokers = conditions.selectExpr(
-        *SNAPSHOT_KEY, "topic", "risk", "weight", f"{_minimal_sets()} AS sets"
+        *SNAPSHOT_KEY, "topic", "risk", "weight", f"{minimal_sets()} AS sets"
     )
     if units is None:
         listed = of_brokers.selectExpr(
             *SNAPSHOT_KEY,
             *("topic", "risk", "weight"),
-            "explode_outer(sets) AS brokers",
+            "explode(sets) AS brokers",
             "CAST(NULL AS ARRAY<STRING>) AS units",
         )
     else:
@@ -60,7 +64,7 @@ def cut_sets_by_topic(conditions: DataFrame, units: DataFrame | None = None) -> 
                 *SNAPSHOT_KEY,
                 *("topic", "risk", "weight"),
                 "CAST(NULL AS ARRAY<INT>) AS brokers",
-                f"explode_outer({_minimal('sets')}) AS units",
+                f"explode({_minimal('sets')}) AS units",
             )
         )
     return listed.groupBy(*_SET_KEY, "topic").agg(
@@ -68,19 +72,20 @@ def cut_sets_by_topic(conditions: DataFrame, units: DataFrame | None = None) -> 
     )
 
 
-def cut_sets(by_topic: DataFrame, units: DataFrame | None = None) -> DataFrame:
-    """The same over all topics; ``brokers`` of a set of units are all that it takes along."""
-    sets = by_topic.groupBy(*_SET_KEY).agg(
+def cut_sets(by_topic: DataFrame) -> DataFrame:
+    """The same over all topics."""
+    return by_topic.groupBy(*_SET_KEY).agg(
         F.expr("sum(partitions) AS partitions"),
         F.expr("count(1) AS topics"),
         F.expr("sum(weight) AS weight"),
     )
-    return with_size(sets if units is None else _with_brokers(sets, units))
 
 
-def with_size(sets: DataFrame) -> DataFrame:
-    """``k``, the size of a set; null where the row has none."""
-    return sets.withColumn("k", F.expr("coalesce(size(units), size(brokers))"))
+def table(sets: DataFrame, units: DataFrame | None, *, largest: int) -> DataFrame:
+    """The sets of up to *largest* members, with ``k``; those of units with all their brokers."""
+    sized = sets.withColumn("k", F.expr("coalesce(size(units), size(brokers))"))
+    chosen = sized.where(f"k <= {int(largest)}")
+    return chosen if units is None else _with_brokers(chosen, units)
 
 
 def racks(brokers: DataFrame) -> DataFrame:
@@ -88,11 +93,18 @@ def racks(brokers: DataFrame) -> DataFrame:
     return brokers.where("rack IS NOT NULL").selectExpr(*SNAPSHOT_KEY, "broker_id", "rack AS unit")
 
 
+def dependencies(snapshots: DataFrame, table: Mapping[str, Iterable[int]]) -> DataFrame:
+    """A table of what brokers depend on, as the units of every snapshot."""
+    rows = [(broker, unit) for unit, ids in sorted(table.items()) for broker in sorted(ids)]
+    named = small_frame(snapshots.sparkSession, rows, _UNITS)
+    return snapshots.select(*SNAPSHOT_KEY).crossJoin(F.broadcast(named))
+
+
 # --- Sets of brokers -----------------------------------------------------------------------------
 
 
-def _minimal_sets() -> str:
-    """Every minimal set of a row of conditions; null where it has none any more.
+def minimal_sets() -> str:
+    """Every minimal set of a row of conditions; null where the risk has come true already.
 
     A set with the leader needs fewer others than one without, so that none contains another.
     """

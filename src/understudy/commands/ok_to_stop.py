@@ -1,0 +1,246 @@
+"""``understudy ok-to-stop``: may these brokers be stopped at once, and who could go with them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from understudy.commands.verb import (
+    Verb,
+    answer,
+    count,
+    one_snapshot,
+    regex,
+    running,
+    snapshot_arguments,
+)
+from understudy.errors import EXIT_CANNOT_DECIDE, EXIT_DONE, EXIT_FAILS, BadInputError, UsageError
+from understudy.moments import duration
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from understudy.snapshot import Snapshots
+
+YES: Final = "yes"
+NO: Final = "no"
+CANNOT_DECIDE: Final = "cannot-decide"
+_EXIT_CODES: Final = {YES: EXIT_DONE, NO: EXIT_FAILS, CANNOT_DECIDE: EXIT_CANNOT_DECIDE}
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("brokers", nargs="+", type=_broker_id, metavar="BROKER", help="broker ids")
+    snapshot_arguments(parser)
+    parser.add_argument(
+        "--max", type=count, metavar="N", help="name up to N brokers, these included, that may go"
+    )
+    parser.add_argument(
+        "--ignore-unsavable",
+        action="store_true",
+        help="partitions with as many replicas as min ISR or fewer do not count",
+    )
+    parser.add_argument("--max-age", metavar="T", help="an older snapshot decides nothing: 2h, 30m")
+    parser.add_argument(
+        "--topic", type=regex, metavar="REGEX", help="list these topics only; all count"
+    )
+
+
+def _broker_id(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not the number of a broker")
+    return int(text)
+
+
+@dataclass(frozen=True)
+class _Cluster:
+    """What one snapshot says of itself and its brokers."""
+
+    cluster: str
+    snapshot_id: str
+    taken_at: datetime | None
+    is_complete: bool
+    controller: int | None  # its broker, in ZooKeeper mode
+    registered: frozenset[int]
+    live: frozenset[int]
+    known: frozenset[int]
+
+    def why_undecided(self, max_age: timedelta | None, now: datetime) -> str | None:
+        if not self.is_complete:
+            return "the snapshot is not complete: what it lacks could block"
+        if max_age is None:
+            return None
+        if self.taken_at is None:
+            return "the snapshot does not say when it was taken"
+        if now - self.taken_at > max_age:
+            return f"the snapshot is from {self.taken_at.isoformat()}, which is too long ago"
+        return None
+
+
+def _run(args: argparse.Namespace) -> int:
+    from understudy.report import ok_to_stop_text
+
+    named = sorted(set(args.brokers))
+    max_age = None if args.max_age is None else duration(args.max_age)
+    if args.max is not None and args.max < len(named):
+        raise UsageError(f"--max {args.max} is less than the {len(named)} brokers named")
+    with running("understudy ok-to-stop", args) as (spark, progress):
+        progress.doing("reading")
+        snapshots = one_snapshot(spark, args)
+        try:
+            cluster = _cluster(snapshots)
+            if unknown := [broker for broker in named if broker not in cluster.known]:
+                raise BadInputError(
+                    f"no such brokers in the snapshot: {_list(unknown)}",
+                    [f"there are {_list(sorted(cluster.known))}"],
+                )
+            progress.doing("judging")
+            told = _judged(snapshots, cluster, named, args)
+        finally:
+            snapshots.close()
+    undecided = cluster.why_undecided(max_age, datetime.now(UTC))
+    if undecided is not None:
+        told |= {"verdict": CANNOT_DECIDE, "reason": undecided, "max": None}
+    return answer(args, told, ok_to_stop_text.as_text, code=_EXIT_CODES[told["verdict"]])
+
+
+def _judged(
+    snapshots: Snapshots, cluster: _Cluster, named: Sequence[int], args: argparse.Namespace
+) -> dict[str, Any]:
+    from understudy.questions import cuts
+
+    stopping = cluster.registered.intersection(named)  # who is down cannot be stopped
+    partitions = cuts.thresholds(
+        snapshots, stopping=stopping, new_controller=cluster.controller in stopping
+    )
+    found = _blocking(partitions, stopping, args)
+    told: dict[str, Any] = {
+        "verdict": NO if found["blocking_count"] else YES,
+        "brokers": list(named),
+        **found,
+        "max": None,
+        "max_is_largest": None,
+        "reason": None,
+        "cluster": cluster.cluster,
+        "snapshot_id": cluster.snapshot_id,
+        "taken_at": None if cluster.taken_at is None else cluster.taken_at.isoformat(),
+    }
+    told["reason"] = _reason(told, sorted(set(named) - stopping))
+    if told["verdict"] == YES and args.max is not None:
+        told |= _grown(partitions, cluster, named, args)
+    return told
+
+
+def _cluster(snapshots: Snapshots) -> _Cluster:
+    from pyspark.sql import functions as F
+
+    from understudy.controller.profiles import ZK
+    from understudy.names import SNAPSHOT_KEY
+
+    known = snapshots.with_defaults()
+    listed = known.brokers.groupBy(*SNAPSHOT_KEY).agg(
+        F.expr("collect_list(struct(broker_id, alive, shutting_down)) AS brokers")
+    )
+    row = known.snapshots.join(F.broadcast(listed), list(SNAPSHOT_KEY), "left").first()
+    if row is None:  # one() has just found it
+        raise BadInputError("there is no such snapshot")
+    brokers = row.brokers or []
+    taken_at = row.taken_at
+    return _Cluster(
+        row.cluster,
+        row.snapshot_id,
+        None if taken_at is None else taken_at.astimezone(UTC),
+        is_complete=bool(row.complete),
+        controller=row.controller_id if row.mode == ZK.mode else None,
+        registered=frozenset(b.broker_id for b in brokers if b.alive),
+        live=frozenset(b.broker_id for b in brokers if b.alive and not b.shutting_down),
+        known=frozenset(b.broker_id for b in brokers),
+    )
+
+
+def _blocking(
+    partitions: DataFrame, stopping: frozenset[int], args: argparse.Namespace
+) -> dict[str, Any]:
+    """The partitions in the way, counted and the first listed in one pass."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    from understudy.questions import ok_to_stop
+
+    counts = "NOT unsavable" if args.ignore_unsavable else "true"
+    seen = Observation()
+    blocking = ok_to_stop.blocking(partitions, stopping).observe(
+        seen,
+        F.expr(f"count_if({counts}) AS blocking"),
+        F.expr("count_if(unsavable) AS unsavable"),
+        F.expr(f"count_if({counts} AND internal) AS internal"),
+    )
+    listed = blocking.where(counts)
+    if args.topic is not None:
+        listed = listed.where(F.col("topic").rlike(args.topic))
+    # A limit of zero would be optimised away, and the counts with it.
+    first = listed.orderBy(F.desc("internal"), "topic", "partition").limit(max(args.limit, 1))
+    rows = first.collect()[: args.limit]
+    return {
+        "blocking_count": seen.get["blocking"],
+        "blocking": [
+            {"topic": row.topic, "partition": row.partition, "risk": row.risk} for row in rows
+        ],
+        "unsavable_count": seen.get["unsavable"],
+        "unsavable_ignored": args.ignore_unsavable,
+        "internal_count": seen.get["internal"],
+    }
+
+
+def _grown(
+    partitions: DataFrame, cluster: _Cluster, named: Sequence[int], args: argparse.Namespace
+) -> dict[str, Any]:
+    from understudy.questions import broker_sets, ok_to_stop
+
+    more = args.max - len(named)
+    if not more:
+        return {"max": list(named), "max_is_largest": True}
+    counting = partitions.where("NOT unsavable") if args.ignore_unsavable else partitions
+    sets, are_exact = ok_to_stop.conflicts(counting, named, at_most=more)
+    # A ZooKeeper-mode controller's broker goes last: the next controller looks at every ISR anew.
+    candidates = cluster.live - set(named) - {cluster.controller}
+    grown = broker_sets.grown(candidates, sets, more)
+    return {
+        "max": sorted({*named, *grown.brokers}),
+        "max_is_largest": grown.is_largest and (are_exact or len(grown.brokers) >= more),
+    }
+
+
+def _reason(told: dict[str, Any], down: Sequence[int]) -> str | None:
+    parts = []
+    if told["blocking_count"]:
+        parts.append(
+            f"{told['blocking_count']} partitions would lose their leader or block acks=all"
+        )
+    if told["internal_count"]:
+        parts.append(f"{told['internal_count']} of them are of internal topics")
+    if told["unsavable_count"]:
+        fate = "ignored" if told["unsavable_ignored"] else "any stop of theirs blocks"
+        parts.append(
+            f"{told['unsavable_count']} have no more replicas than min ISR asks for ({fate})"
+        )
+    if down:
+        parts.append(f"already down: {_list(down)}")
+    return "; ".join(parts) or None
+
+
+def _list(brokers: Sequence[int]) -> str:
+    return ", ".join(map(str, brokers))
+
+
+VERB: Final = Verb(
+    "ok-to-stop",
+    "Say whether brokers may be stopped at once: no leader lost, acks=all not blocked.",
+    "understudy ok-to-stop 3 4 5 --snapshot store --max 10",
+    _arguments,
+    _run,
+    more="""
+exit codes: 0 yes, 2 no, 3 cannot decide (incomplete snapshot, or older than --max-age).""",
+)

@@ -1,0 +1,67 @@
+"""Which partitions stand in the way of stopping some brokers at once, and who could go with them.
+
+Stopping is judged as the loss of all of them at the same instant (``cuts``). A partition blocks
+when that takes its leader away or blocks ``acks=all``, and it was not so before. Partitions with as
+many replicas as min ISR or fewer are *unsavable*: any stop of theirs blocks, whatever the order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from understudy.questions.availability import is_internal
+from understudy.questions.cut_sets import minimal_sets
+from understudy.questions.cuts import conditions, is_lost
+
+CONFLICTS_AT_MOST: Final = 200_000
+"""Distinct sets of brokers the driver takes; where there are more, each is cut down to two."""
+
+
+def blocking(partitions: DataFrame, stopping: Collection[int]) -> DataFrame:
+    """The partitions of ``cuts.thresholds`` that stopping these brokers at once would cost.
+
+    ``risk`` is the worse one where both come true.
+    """
+    named = _ids(stopping)
+    return (
+        partitions.withColumn(
+            "risk", F.expr(f"get(filter(risks, r -> {is_lost(named, 'r.')}), 0).risk")
+        )
+        .where("risk IS NOT NULL")
+        .selectExpr("topic", "partition", "risk", "unsavable", f"{is_internal()} AS internal")
+    )
+
+
+def conflicts(
+    partitions: DataFrame,
+    stopping: Collection[int],
+    *,
+    at_most: int,
+    limit: int = CONFLICTS_AT_MOST,
+) -> tuple[list[list[int]], bool]:
+    """The sets of up to *at_most* more brokers that cannot go as well, and whether they are exact.
+
+    Stopping these brokers alone must be safe. Where there are too many sets to look at, each is
+    cut down to two of its members: what avoids those is safe, though more might be.
+    """
+    others = f"array_except(s, {_ids(stopping)})"
+    rest = (
+        conditions(partitions)
+        .selectExpr(f"explode({minimal_sets()}) AS s")
+        .selectExpr(f"{others} AS others")
+        .where(f"size(others) <= {int(at_most)}")
+        .distinct()
+    )
+    found = rest.limit(limit + 1).collect()
+    if len(found) <= limit:
+        return [row.others for row in found], True
+    pairs = rest.selectExpr("slice(others, 1, 2) AS others").distinct().collect()
+    return [row.others for row in pairs], False
+
+
+def _ids(brokers: Iterable[int]) -> str:
+    return f"CAST(array({', '.join(str(int(b)) for b in sorted(set(brokers)))}) AS ARRAY<INT>)"
