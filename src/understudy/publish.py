@@ -24,11 +24,11 @@ from typing import Final
 
 from pyspark import inheritable_thread_target
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from understudy import __version__, schemas
+from understudy import __version__, schemas, superseding
 from understudy.errors import BadInputError
 from understudy.frames import small_frame
 from understudy.session import cancel_jobs, tag_jobs, untag_jobs
@@ -136,8 +136,35 @@ def publish(
     *on_table* is told each table and its rows as it is finished. *notes* go into the JSON line
     for people and shells beside the run's row.
     """
+    counts = write(spark, root, run, tables, threads=threads, on_table=on_table)
+    commit(spark, root, run, counts, verdict=verdict, notes=notes)
+    return counts
+
+
+def write(
+    spark: SparkSession,
+    root: str,
+    run: Run,
+    tables: Mapping[str, DataFrame],
+    *,
+    threads: int = WRITERS,
+    on_table: Callable[[str, int], None] | None = None,
+) -> dict[str, int]:
+    """Write *tables* where nobody looks before the run is committed; return the rows of each."""
+    return _write_all(spark, _plain(root), run, tables, threads=threads, on_table=on_table)
+
+
+def commit(
+    spark: SparkSession,
+    root: str,
+    run: Run,
+    counts: Mapping[str, int],
+    *,
+    verdict: str,
+    notes: Sequence[str] = (),
+) -> None:
+    """Write the row that makes the run, with the tables that *counts* names, visible."""
     root = _plain(root)
-    counts = _write_all(spark, root, run, tables, threads=threads, on_table=on_table)
     row = (
         run.run_id,
         run.job,
@@ -148,12 +175,11 @@ def publish(
         spark.version,
         run.started,
         datetime.now(UTC),
-        counts,
+        dict(counts),
         verdict,
     )
     _parquet(small_frame(spark, [row], schemas.RUNS).coalesce(1), root, "runs", run.run_id)
     _write_verdict(spark, root, row, notes)
-    return counts
 
 
 def _write_all(
@@ -256,11 +282,42 @@ def visible_runs(spark: SparkSession, root: str) -> DataFrame:
 def read(
     spark: SparkSession, root: str, table: str, schema: T.StructType | None = None
 ) -> DataFrame:
-    """The rows of *table* in every visible run of *root*, with their ``run_id`` last."""
+    """The rows of *table* in every visible run of *root*, with their ``run_id`` last.
+
+    Of the tables of audits, what later runs did not supersede.
+    """
     schema = schema or _schema_of(table)
+    if table in superseding.TABLES:
+        ledgers = read_runs(
+            spark, root, superseding.LEDGER, runs_with(spark, root, superseding.LEDGER)
+        )
+        return superseding.current(
+            table, ledgers, lambda runs: read_runs(spark, root, table, runs, schema)
+        )
+    return read_runs(spark, root, table, runs_with(spark, root, table), schema)
+
+
+def runs_with(spark: SparkSession, root: str, table: str) -> list[str]:
+    """The visible runs of *root* that wrote *table*, the oldest first."""
     wrote = F.map_contains_key("row_counts", F.lit(table))
-    runs = visible_runs(spark, root).where(wrote).select("run_id").orderBy("run_id").collect()
-    return read_runs(spark, root, table, [row.run_id for row in runs], schema)
+    runs = visible_runs(spark, root).where(wrote).select("run_id", "schema_version").collect()
+    check_versions(root, runs)
+    return sorted(row.run_id for row in runs)
+
+
+def check_versions(root: str, runs: Iterable[Row]) -> None:
+    """Refuse what a newer release wrote; columns that older ones lacked are read as unknown."""
+    newer = [
+        f"run {row.run_id}: schema version {row.schema_version}"
+        for row in sorted(runs)
+        if (row.schema_version or 0) > schemas.SCHEMA_VERSION
+    ]
+    if newer:
+        raise BadInputError(
+            f"{root}: written by a newer release than this one, which reads schema versions"
+            f" up to {schemas.SCHEMA_VERSION}",
+            newer,
+        )
 
 
 def read_runs(
@@ -294,7 +351,12 @@ def register_views(spark: SparkSession, root: str) -> list[str]:
             wrote.setdefault(table, []).append(row.run_id)
     known = sorted(set(wrote) & set(TABLES))
     for table in known:
-        read_runs(spark, root, table, sorted(wrote[table])).createOrReplaceTempView(table)
+        rows = (
+            read(spark, root, table)
+            if table in superseding.TABLES
+            else read_runs(spark, root, table, sorted(wrote[table]))
+        )
+        rows.createOrReplaceTempView(table)
     return ["runs", *known]
 
 

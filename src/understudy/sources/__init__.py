@@ -5,7 +5,7 @@ Spark is loaded when something is read: the names of the forms are known without
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from understudy.sources.forms import Wanted
@@ -16,16 +16,19 @@ if TYPE_CHECKING:
     from understudy.snapshot import Snapshots
 
 
-def read(spark: SparkSession, paths: Sequence[str]) -> Snapshots:
+def read(
+    spark: SparkSession, paths: Sequence[str], only: Collection[tuple[str, str]] | None = None
+) -> Snapshots:
     """The snapshots in *paths*: stores, and files, directories or globs of documents, mixed.
 
-    The caller closes the result.
+    Of stores, *only* the snapshots with these keys, if they are given. The caller closes the
+    result.
     """
     from understudy.sources import documents, store  # noqa: PLC0415
     from understudy.sources.combine import combine  # noqa: PLC0415
 
     stores, others = store.divide(spark, paths)
-    parts = [store.read(spark, path) for path in stores]
+    parts = [store.read(spark, path, only) for path in stores]
     if others:
         parts.append(documents.read(spark, others))
     return combine(parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -16,9 +16,14 @@ from pyspark.sql import types as T
 from understudy import publish, schemas
 from understudy.errors import BadInputError, UsageError
 from understudy.frames import small_frame
+from understudy.names import SNAPSHOT_KEY
 from understudy.sources.combine import FILE_DIGEST, POSITION, SOURCE, Part
 
+Key = tuple[str, str]
+
 _DOCUMENT_ENDINGS: Final = (".json", ".jsonl", ".ndjson", ".gz")
+_FEW: Final = 64
+_KEYS: Final = T.StructType([T.StructField(name, schemas.STRING) for name in SNAPSHOT_KEY])
 
 
 def is_store(spark: SparkSession, path: str) -> bool:
@@ -35,16 +40,20 @@ def divide(spark: SparkSession, paths: Sequence[str]) -> tuple[list[str], list[s
     return stores, [path for path in given if path not in stores]
 
 
-def read(spark: SparkSession, path: str) -> Part:
-    """The snapshots of every visible run of the store at *path*."""
+def read(spark: SparkSession, path: str, only: Collection[Key] | None = None) -> Part:
+    """The snapshots of every visible run of the store at *path*, or *only* these of them."""
     root = path.rstrip("/")
     wrote = F.map_keys("row_counts").alias("tables")
-    rows = publish.visible_runs(spark, root).select("run_id", wrote).collect()
+    rows = publish.visible_runs(spark, root).select("run_id", "schema_version", wrote).collect()
+    publish.check_versions(root, rows)
     runs = {row.run_id: set(row.tables) for row in rows if "snapshots" in row.tables}
     _check_tables(root, runs)
     _check_columns(spark, root, max(runs))
+    read_of = sorted(runs) if only is None else _holding(spark, root, sorted(runs), only)
     tables = {
-        name: _with_origin(publish.read_runs(spark, root, name, sorted(runs), schema), root)
+        name: _with_origin(
+            _chosen(publish.read_runs(spark, root, name, read_of, schema), only), root
+        )
         for name, schema in schemas.SNAPSHOT_TABLES.items()
     }
     # A snapshot without a digest can only equal itself.
@@ -65,6 +74,27 @@ def read(spark: SparkSession, path: str) -> Part:
         once=lambda: {**tables, "quarantine": _no_quarantine(spark)},
         digest=shown,
     )
+
+
+def _holding(
+    spark: SparkSession, root: str, runs: Sequence[str], only: Collection[Key]
+) -> list[str]:
+    """The runs that hold any of these snapshots: the files of all others need not be opened."""
+    held = publish.read_runs(spark, root, "snapshots", runs).select(*SNAPSHOT_KEY, "run_id")
+    wanted = set(only)
+    return sorted(
+        {row.run_id for row in held.collect() if (row.cluster, row.snapshot_id) in wanted}
+    )
+
+
+def _chosen(table: DataFrame, only: Collection[Key] | None) -> DataFrame:
+    if only is None:
+        return table
+    if len(only) <= _FEW:
+        # Said in so many words it reaches the files, whose statistics tell what to skip.
+        table = table.where(F.col("snapshot_id").isin(sorted({key[1] for key in only})))
+    keys = small_frame(table.sparkSession, sorted(only), _KEYS)
+    return table.join(F.broadcast(keys), list(SNAPSHOT_KEY), "left_semi")
 
 
 def _no_quarantine(spark: SparkSession) -> DataFrame:

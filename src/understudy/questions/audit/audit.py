@@ -1,0 +1,175 @@
+"""An audit, put together: what is to be judged, the findings, and the ledger that tells of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from understudy import schemas
+from understudy.frames import small_frame
+from understudy.names import SNAPSHOT_KEY
+from understudy.questions.audit import findings as finding
+from understudy.questions.audit.ledger import Entry, History, Seen
+from understudy.questions.audit.rule import ERROR, INFO, WARNING
+from understudy.questions.audit.rule_set import RuleSet
+from understudy.snapshot import Snapshots
+
+_MICROS: Final = 1_000_000
+_STANDING: Final = T.StructType(
+    [
+        *(T.StructField(name, schemas.STRING) for name in SNAPSHOT_KEY),
+        T.StructField("number", schemas.INT),
+        T.StructField("is_asked", schemas.BOOLEAN),
+        T.StructField("before_controller_epoch", schemas.INT),
+        T.StructField("seconds", schemas.LONG),
+        T.StructField("earlier_seconds", schemas.LONG),
+    ]
+)
+_JUDGED: Final = T.StructType(
+    [
+        *(T.StructField(name, schemas.STRING) for name in SNAPSHOT_KEY),
+        T.StructField("micros", schemas.LONG),
+        T.StructField("controller_epoch", schemas.INT),
+        T.StructField("complete", schemas.BOOLEAN),
+        T.StructField("content_digest", schemas.STRING),
+        T.StructField("previous", schemas.STRINGS),
+        T.StructField("findings_run", schemas.STRING),
+    ]
+)
+
+
+# --- The ledger as tables ------------------------------------------------------------------------
+
+
+def stored(snapshots: DataFrame) -> list[Seen]:
+    """The rows of a table ``snapshots`` as the ledger knows them."""
+    rows = snapshots.selectExpr(*_seen("coalesce(content_digest, snapshot_id)")).distinct()
+    return [Seen(*row) for row in rows.collect()]
+
+
+def entries(audited: DataFrame) -> list[Entry]:
+    """The rows of a table ``audited`` as the ledger knows them."""
+    rows = audited.selectExpr(*_seen("content_digest"), "previous", "findings_run").collect()
+    return [Entry(Seen(*row[:6]), tuple(row[6]), row[7]) for row in rows]
+
+
+def _seen(digest: str) -> tuple[str, ...]:
+    return (
+        *SNAPSHOT_KEY,
+        "unix_micros(taken_at)",
+        "controller_epoch",
+        "coalesce(complete, true)",
+        digest,
+    )
+
+
+def audited(
+    spark: SparkSession,
+    histories: Iterable[History],
+    *,
+    run_id: str,
+    rules: str,
+    known: DataFrame | None,
+    findings: DataFrame,
+) -> DataFrame:
+    """The table ``audited`` after this run: what is kept as it was, and what is judged now."""
+    rows = []
+    kept = []
+    for history in histories:
+        kept += [(*entry.seen.key, entry.run) for entry in history.kept]
+        rows += [_row(seen, history.previous[seen.snapshot_id], run_id) for seen in history.asked]
+    counts = findings.groupBy(*SNAPSHOT_KEY).agg(
+        *(
+            F.expr(f"count_if(silenced IS NULL AND severity = '{severity}') AS {name}")
+            for name, severity in (("errors", ERROR), ("warnings", WARNING), ("infos", INFO))
+        ),
+        F.expr("count(silenced) AS silenced"),
+    )
+    judged = (
+        small_frame(spark, rows, _JUDGED)
+        .join(counts, on=list(SNAPSHOT_KEY), how="left")
+        .selectExpr(
+            *SNAPSHOT_KEY,
+            "timestamp_micros(micros) AS taken_at",
+            *("controller_epoch", "complete", "content_digest", "previous"),
+            "findings_run",
+            *(f"coalesce({n}, 0) AS {n}" for n in ("errors", "warnings", "infos", "silenced")),
+        )
+        .withColumn("rules", F.lit(rules))
+    )
+    now = schemas.conform(judged, schemas.AUDITED)
+    if known is None or not kept:
+        return now
+    key = T.StructType(_JUDGED.fields[:2])
+    remaining = F.broadcast(small_frame(spark, [row[:2] for row in kept], key))
+    return schemas.conform(
+        known.join(remaining, on=list(SNAPSHOT_KEY), how="left_semi"), schemas.AUDITED
+    ).unionByName(now)
+
+
+def _row(seen: Seen, previous: Sequence[str], run_id: str) -> tuple[Any, ...]:
+    return (
+        *seen.key,
+        seen.taken_at,
+        seen.controller_epoch,
+        seen.complete,
+        seen.digest,
+        list(previous),
+        run_id,
+    )
+
+
+# --- Judging -------------------------------------------------------------------------------------
+
+
+def findings(
+    spark: SparkSession, snapshots: Snapshots, histories: Iterable[History], rules: RuleSet
+) -> DataFrame:
+    """The table ``findings`` of the snapshots that *histories* ask for."""
+    return finding.findings(snapshots, _places(spark, snapshots.snapshots, histories), rules)
+
+
+def _places(spark: SparkSession, snapshots: DataFrame, histories: Iterable[History]) -> DataFrame:
+    """Where each snapshot stands in the history of its cluster."""
+    rows = [row for history in histories for row in _standing(history)]
+    standing = F.broadcast(small_frame(spark, rows, _STANDING))
+    return snapshots.join(standing, on=list(SNAPSHOT_KEY), how="inner").selectExpr(
+        *SNAPSHOT_KEY,
+        *("number", "is_asked", "taken_at"),
+        "mode = 'kraft' AS is_kraft",
+        "source_form",
+        "coalesce(complete, true) AS complete",
+        "controller_id",
+        "controller_epoch AS now_controller_epoch",
+        *("before_controller_epoch", "seconds", "earlier_seconds"),
+    )
+
+
+def _standing(history: History) -> list[tuple[Any, ...]]:
+    number = {seen.snapshot_id: n for n, seen in enumerate(history.complete)}
+    asked = {seen.key for seen in history.asked}
+
+    def row(seen: Seen) -> tuple[Any, ...]:
+        n = number.get(seen.snapshot_id)
+        if n is None:
+            return (*seen.key, None, seen.key in asked, None, None, None)
+        back = [history.complete[n - k] if n >= k else None for k in (1, 2)]
+        return (
+            *seen.key,
+            n + 1,
+            seen.key in asked,
+            back[0].controller_epoch if back[0] else None,
+            *(_seconds(each, seen) for each in back),
+        )
+
+    return [row(seen) for seen in (*history.asked, *history.needed)]
+
+
+def _seconds(before: Seen | None, seen: Seen) -> int | None:
+    if before is None or before.taken_at is None or seen.taken_at is None:
+        return None
+    return (seen.taken_at - before.taken_at) // _MICROS

@@ -1,0 +1,125 @@
+"""The table ``findings``: every rule that a snapshot, a broker or a partition breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from understudy import schemas
+from understudy.controller.native.sql import null, text
+from understudy.frames import small_frame
+from understudy.names import SNAPSHOT_KEY
+from understudy.questions.audit import facts
+from understudy.questions.audit.rule import Rule, Subject
+from understudy.questions.audit.rule_set import RuleSet, Silence
+from understudy.snapshot import Snapshots
+
+_LOAD_COLUMNS: Final = (
+    *("leaders", "all_leaders", "preferred", "preferred_led"),
+    *("shared_led", "alone", "followed", "followed_in_sync"),
+)
+
+_BROKER_KEY: Final = (*SNAPSHOT_KEY, "broker_id")
+
+_SILENCE: Final = T.StructType(
+    [
+        T.StructField("rule", schemas.STRING),
+        T.StructField("cluster", schemas.STRING),
+        T.StructField("topic", schemas.STRING),
+        T.StructField("partition", schemas.INT),
+        T.StructField("broker", schemas.INT),
+        T.StructField("until", schemas.TIMESTAMP),
+        T.StructField("reason", schemas.STRING),
+    ]
+)
+_SILENCES: Final = T.StructType([T.StructField("silences", T.ArrayType(_SILENCE))])
+
+
+def findings(snapshots: Snapshots, places: DataFrame, rules: RuleSet) -> DataFrame:
+    """What the asked snapshots of *places* break; *snapshots* also has those looked back at."""
+    broken = [
+        _broken(_rows_of(subject, chosen, snapshots, places), subject, chosen)
+        for subject in ("partition", "broker", "snapshot")
+        if (chosen := rules.about(subject))
+    ]
+    if not broken:
+        return small_frame(places.sparkSession, [], schemas.FINDINGS)
+    found = reduce(DataFrame.unionByName, broken)
+    if any(rule.lookback for rule in rules.about("partition")):
+        found = _without_renewed(found, facts.renewed_topics(snapshots, places))
+    racks = snapshots.brokers.where("rack IS NOT NULL").select(*_BROKER_KEY, "rack")
+    told = _silenced(found, rules.silences, places.sparkSession).join(
+        racks, on=list(_BROKER_KEY), how="left"
+    )
+    return schemas.conform(told, schemas.FINDINGS)
+
+
+def _rows_of(
+    subject: Subject, rules: Sequence[Rule], snapshots: Snapshots, places: DataFrame
+) -> DataFrame:
+    if subject == "partition":
+        looks_back = any(rule.lookback for rule in rules)
+        return facts.partitions(snapshots, places, looks_back=looks_back)
+    if subject == "broker":
+        with_load = any(name in rule.when for rule in rules for name in _LOAD_COLUMNS)
+        return facts.brokers(snapshots, places, with_load=with_load)
+    return facts.whole(snapshots, places)
+
+
+def _broken(rows: DataFrame, subject: Subject, rules: Sequence[Rule]) -> DataFrame:
+    """One row per rule broken; what is said about it is put together for those rows only."""
+    named = ", ".join(f"IF({rule.condition()}, {text(rule.name)}, NULL)" for rule in rules)
+    violated = rows.selectExpr("*", f"array_compact(array({named})) AS _broken").where(
+        "size(_broken) > 0"
+    )
+    each = violated.withColumn("rule", F.explode("_broken"))
+
+    def by_rule(values: dict[str, str]) -> str:
+        cases = " ".join(f"WHEN {text(name)} THEN {value}" for name, value in values.items())
+        return f"CASE rule {cases} END"
+
+    of_partition = subject == "partition"
+    return each.selectExpr(
+        *("cluster", "snapshot_id", "taken_at", "number", "rule"),
+        f"{by_rule({rule.name: text(rule.severity) for rule in rules})} AS severity",
+        f"{by_rule({rule.name: str(rule.lookback) for rule in rules})} AS lookback",
+        f"{'topic' if of_partition else null('STRING')} AS topic",
+        f"{'partition' if of_partition else null('INT')} AS partition",
+        f"{by_rule({rule.name: rule.broker for rule in rules})} AS broker_id",
+        f"{by_rule({rule.name: rule.told() for rule in rules})} AS evidence",
+    )
+
+
+def _without_renewed(found: DataFrame, renewed: DataFrame) -> DataFrame:
+    """Leave out what was found by looking back past the re-creation of a topic."""
+    gone = F.broadcast(renewed.select("cluster", "topic", "number", F.col("lookback").alias("far")))
+    same = [found[name] == gone[name] for name in ("cluster", "topic", "number")]
+    return found.join(gone, [*same, found["lookback"] >= gone["far"]], "left_anti")
+
+
+def _silenced(found: DataFrame, silences: Sequence[Silence], spark: SparkSession) -> DataFrame:
+    """Findings with the reason they are silenced for, if they are; nothing is left out."""
+    if not silences:
+        return found.withColumn("silenced", F.expr(null("STRING")))
+    rows = [{name: getattr(silence, name) for name in _SILENCE.names} for silence in silences]
+    # One row that holds them all: the plan does not grow with their number.
+    given = F.broadcast(small_frame(spark, [(rows,)], _SILENCES))
+    fits = " AND ".join(
+        [
+            *(f"(s.{name} IS NULL OR s.{name} <=> f.{name})" for name in ("rule", "cluster")),
+            "(s.topic IS NULL OR coalesce(f.topic RLIKE s.topic, false))",
+            "(s.partition IS NULL OR s.partition <=> f.partition)",
+            "(s.broker IS NULL OR s.broker <=> f.broker_id)",
+            "coalesce(f.taken_at < s.until, false)",
+        ]
+    )
+    return (
+        found.alias("f")
+        .crossJoin(given)
+        .selectExpr("f.*", f"get(filter(silences, s -> {fits}), 0).reason AS silenced")
+    )

@@ -1,0 +1,159 @@
+"""The ledger of an audit: which snapshots were judged with which, and what is left to do.
+
+Snapshots are judged with up to :data:`LOOKBACK` complete ones before them. One that comes late
+changes what its successors have to be judged with, so those are judged again; whatever has the
+same content and the same predecessors keeps what was found. Plain values: there are as many of
+them as snapshots, never as partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from understudy.questions.audit.rule import LOOKBACK
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A snapshot as a store holds it; times are microseconds since 1970."""
+
+    cluster: str
+    snapshot_id: str
+    taken_at: int | None
+    controller_epoch: int | None
+    complete: bool
+    digest: str
+
+    @property
+    def key(self) -> Key:
+        return (self.cluster, self.snapshot_id)
+
+    @property
+    def order(self) -> tuple[int, int, str]:
+        return (self.taken_at or 0, self.controller_epoch or 0, self.snapshot_id)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A snapshot that was judged: with which ones before it, and where the findings stand."""
+
+    seen: Seen
+    previous: tuple[str, ...]
+    run: str
+
+
+@dataclass(frozen=True)
+class History:
+    """The snapshots of one cluster, those known from before included, and what is to do."""
+
+    cluster: str
+    complete: tuple[Seen, ...]
+    """In their order; a number is a place in it, counted from 1."""
+    judged: tuple[Seen, ...]
+    """Those of them that are asked or kept: what the intervals of conditions are made of."""
+    asked: tuple[Seen, ...]
+    needed: tuple[Seen, ...]
+    """Those that are looked back at and not asked themselves."""
+    kept: tuple[Entry, ...]
+    previous: Mapping[str, tuple[str, ...]]
+    """By snapshot, the digests of those it is judged with."""
+    is_continued: bool
+    """Whether all that is asked comes after all that is kept."""
+
+
+def histories(
+    stored: Iterable[Seen],
+    entries: Iterable[Entry],
+    *,
+    since: int | None = None,
+    until: int | None = None,
+) -> list[History]:
+    """What is to do for each cluster that has anything to do.
+
+    Asked is what is stored, taken from *since* until before *until*, and not yet judged as it has
+    to be; and of what was judged before, all that has to be judged differently now.
+    """
+    known = {entry.seen.key: entry for entry in entries}
+    snapshots = {**{key: entry.seen for key, entry in known.items()}, **_by_key(stored)}
+    here = set(_by_key(stored))
+    ordered = sorted(snapshots.values(), key=lambda seen: (seen.cluster, seen.order))
+    found = [
+        _history(tuple(of_cluster), known, here, (since, until))
+        for _, of_cluster in groupby(ordered, key=lambda seen: seen.cluster)
+    ]
+    return [history for history in found if history.asked]
+
+
+def _in_span(seen: Seen, span: tuple[int | None, int | None]) -> bool:
+    """A snapshot that does not know its time is in every span."""
+    since, until = span
+    if seen.taken_at is None:
+        return True
+    return (since is None or seen.taken_at >= since) and (until is None or seen.taken_at < until)
+
+
+def _by_key(stored: Iterable[Seen]) -> dict[Key, Seen]:
+    return {seen.key: seen for seen in stored}
+
+
+def _history(
+    ordered: tuple[Seen, ...],
+    known: Mapping[Key, Entry],
+    here: set[Key],
+    span: tuple[int | None, int | None],
+) -> History:
+    complete = tuple(seen for seen in ordered if seen.complete)
+    back = _predecessors(complete)
+    previous = {
+        seen.snapshot_id: tuple(each.digest for each in back.get(seen.snapshot_id, ()))
+        for seen in ordered
+    }
+
+    def is_asked(seen: Seen) -> bool:
+        if seen.key not in here:
+            return False
+        entry = known.get(seen.key)
+        if entry is None:
+            return _in_span(seen, span)
+        return entry.seen.digest != seen.digest or entry.previous != previous[seen.snapshot_id]
+
+    asked = tuple(seen for seen in ordered if is_asked(seen))
+    asked_keys = {seen.key for seen in asked}
+    kept = tuple(
+        known[seen.key] for seen in ordered if seen.key in known and seen.key not in asked_keys
+    )
+    needed = {
+        each.key: each
+        for seen in asked
+        for each in back.get(seen.snapshot_id, ())
+        if each.key in here and each.key not in asked_keys
+    }
+    return History(
+        cluster=ordered[0].cluster,
+        complete=complete,
+        judged=tuple(seen for seen in complete if seen.key in asked_keys or seen.key in known),
+        asked=asked,
+        needed=tuple(needed.values()),
+        kept=kept,
+        previous=previous,
+        is_continued=_is_continued(asked, kept, known),
+    )
+
+
+def _predecessors(complete: Sequence[Seen]) -> dict[str, tuple[Seen, ...]]:
+    """By complete snapshot, those before it, the nearest first."""
+    return {
+        seen.snapshot_id: tuple(reversed(complete[max(0, n - LOOKBACK) : n]))
+        for n, seen in enumerate(complete)
+    }
+
+
+def _is_continued(asked: Sequence[Seen], kept: Sequence[Entry], known: Mapping[Key, Entry]) -> bool:
+    if not kept or any(seen.key in known for seen in asked):
+        return False
+    newest = max(entry.seen.order for entry in kept)
+    return all(seen.order > newest for seen in asked)

@@ -1,0 +1,42 @@
+"""Tables that later runs supersede: of an audit, what holds is what its newest ledger says.
+
+Every audit writes a ledger, the table ``audited``: all snapshots of its clusters that are judged,
+and for each the run in which its findings stand. The newest ledger that lists a cluster holds for
+it, whole; so two audits at once do no harm, and none is ever half visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+LEDGER: Final = "audited"
+FINDINGS: Final = "findings"
+EXPOSURE: Final = "exposure"
+TABLES: Final = (LEDGER, FINDINGS, EXPOSURE)
+
+_KEY: Final = ("cluster", "snapshot_id")
+
+
+def newest(ledgers: DataFrame) -> DataFrame:
+    """Of each cluster the rows of the newest run that lists it."""
+    last = ledgers.groupBy("cluster").agg(F.max("run_id").alias("run_id"))
+    return ledgers.join(F.broadcast(last), on=["cluster", "run_id"], how="left_semi")
+
+
+def current(
+    table: str, ledgers: DataFrame, read_runs: Callable[[Sequence[str]], DataFrame]
+) -> DataFrame:
+    """The rows of *table* that hold; *read_runs* reads those of some runs, ``run_id`` last."""
+    holding = newest(ledgers)
+    if table == LEDGER:
+        return holding
+    owner, key = ("run_id", ("cluster",)) if table == EXPOSURE else ("findings_run", _KEY)
+    owners = holding.select(*key, F.col(owner).alias("run_id")).distinct()
+    runs = sorted(row.run_id for row in owners.select("run_id").distinct().collect())
+    rows = read_runs(runs)
+    held = rows.join(F.broadcast(owners), on=[*key, "run_id"], how="left_semi")
+    return held.select(*rows.columns)

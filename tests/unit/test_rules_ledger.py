@@ -1,0 +1,127 @@
+"""The ledger: whatever comes when, in the end everything is judged as if it had come at once."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from understudy.questions.audit.ledger import Entry, Key, Seen, histories
+from understudy.questions.audit.rule import LOOKBACK
+
+
+def seen(
+    name: str, at: int | None, *, cluster: str = "c", complete: bool = True, content: str = ""
+) -> Seen:
+    return Seen(cluster, name, at, 1, complete, content or f"digest of {name}")
+
+
+def audit(stored: list[Seen], before: list[Entry], run: str, **span: int) -> list[Entry]:
+    """The ledger after one more run."""
+    after = {entry.seen.key: entry for entry in before}
+    for history in histories(stored, before, **span):
+        touched = {entry.seen.key for entry in history.kept}
+        touched |= {each.key for each in history.asked}
+        assert touched >= {key for key in after if key[0] == history.cluster}
+        for each in history.asked:
+            after[each.key] = Entry(each, history.previous[each.snapshot_id], run)
+    return list(after.values())
+
+
+def by_hand(stored: list[Seen]) -> dict[Key, tuple[str, ...]]:
+    """What each snapshot has to be judged with, by looking for it."""
+    found = {}
+    for each in stored:
+        earlier = [
+            other
+            for other in stored
+            if other.cluster == each.cluster and other.complete and other.order < each.order
+        ]
+        nearest = sorted(earlier, key=lambda other: other.order, reverse=True)[:LOOKBACK]
+        found[each.key] = tuple(other.digest for other in nearest) if each.complete else ()
+    return found
+
+
+SNAPSHOTS = st.builds(
+    lambda cluster, n, at, complete: seen(f"s{n}", at, cluster=cluster, complete=complete),
+    st.sampled_from(["a", "b"]),
+    st.integers(0, 9),
+    st.integers(0, 12),
+    st.sampled_from([True, True, True, False]),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(SNAPSHOTS, unique_by=lambda each: each.key), st.randoms(use_true_random=False))
+def test_batches_in_any_order_come_to_the_same_as_all_at_once(
+    stored: list[Seen], dice: Random
+) -> None:
+    shuffled = dice.sample(stored, len(stored))
+    ledger: list[Entry] = []
+    run = 0
+    while len(shuffled) > 0 or run == 0:
+        arrived = dice.randint(0, len(shuffled))
+        here = [each for each in stored if each not in shuffled[arrived:]]
+        ledger = audit(here, ledger, f"run {run}")
+        assert {entry.seen.key: entry.previous for entry in ledger} == by_hand(here)
+        assert histories(here, ledger) == []
+        shuffled = shuffled[arrived:]
+        run += 1
+
+
+@settings(deadline=None)
+@given(st.lists(SNAPSHOTS, unique_by=lambda each: each.key), st.integers(0, 12))
+def test_two_spans_come_to_the_same_as_all_at_once(stored: list[Seen], middle: int) -> None:
+    ledger = audit(stored, [], "late", since=middle)
+    ledger = audit(stored, ledger, "early", until=middle)
+    assert {entry.seen.key: entry.previous for entry in ledger} == by_hand(stored)
+    taken = {entry.seen.key: entry.run for entry in ledger}
+    for each in stored:
+        assert each.taken_at is not None
+        assert taken[each.key] == ("late" if each.taken_at >= middle else "early")
+
+
+def test_one_more_snapshot_is_all_that_is_judged() -> None:
+    stored = [seen(f"s{n}", n) for n in range(10)]
+    ledger = audit(stored[:9], [], "first")
+    (history,) = histories(stored, ledger)
+    assert [each.snapshot_id for each in history.asked] == ["s9"]
+    assert [each.snapshot_id for each in history.needed] == ["s8", "s7"]
+    assert history.is_continued
+    assert len(history.judged) == 10
+
+
+def test_a_late_one_has_its_successors_judged_again() -> None:
+    stored = [seen(f"s{n}", n) for n in range(8)]
+    ledger = audit([each for each in stored if each.snapshot_id != "s3"], [], "first")
+    (history,) = histories(stored, ledger)
+    assert [each.snapshot_id for each in history.asked] == ["s3", "s4", "s5"]
+    assert not history.is_continued
+
+
+def test_other_content_is_judged_again_with_all_that_look_back_at_it() -> None:
+    stored = [seen(f"s{n}", n) for n in range(6)]
+    ledger = audit(stored, [], "first")
+    changed = [seen("s1", 1, content="other") if n == 1 else each for n, each in enumerate(stored)]
+    (history,) = histories(changed, ledger)
+    assert [each.snapshot_id for each in history.asked] == ["s1", "s2", "s3"]
+
+
+def test_what_a_store_lost_stays_judged() -> None:
+    stored = [seen(f"s{n}", n) for n in range(6)]
+    ledger = audit(stored, [], "first")
+    (history,) = histories([*stored[4:], seen("s6", 6)], ledger)
+    assert [each.snapshot_id for each in history.asked] == ["s6"]
+    assert len(history.judged) == 7
+
+
+def test_an_incomplete_one_is_judged_alone_and_passed_over() -> None:
+    stored = [seen("s0", 0), seen("s1", 1, complete=False), seen("s2", 2)]
+    (history,) = histories(stored, [])
+    assert history.previous == {"s0": (), "s1": (), "s2": ("digest of s0",)}
+
+
+def test_without_a_time_it_is_in_every_span() -> None:
+    (history,) = histories([seen("s0", None), seen("s1", 1)], [], since=2)
+    assert [each.snapshot_id for each in history.asked] == ["s0"]
