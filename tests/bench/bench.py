@@ -24,6 +24,8 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[2]
 MEASURE: Final = Path(__file__).with_name("measure.py")
+PACE: Final = Path(__file__).with_name("pace.py")
+KRAFT_PACE: Final = Path(__file__).with_name("kraft_pace.py")
 HOME: Final = ROOT / "out" / "bench"
 SAMPLE: Final = ROOT / "data" / "sample"
 UNDERSTUDY: Final = Path(sys.executable).with_name("understudy")
@@ -38,7 +40,9 @@ FEW: Final = 100  # below that, overhead is most of it
 BROKERS: Final = 200
 REPLICATION: Final = 3
 FLAT: Final = 1.2
+KAFKAS_PACE: Final = 8
 SMALL: Final = 1.5
+PARTS: Final = ("throughput", "scaling", "sequences", "small", "plans", "pace", "kraft")
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "sequences": lambda: sequences(arguments.rounds),
         "small": lambda: small(arguments.rounds),
         "plans": plans,
+        "pace": lambda: pace(sizes, arguments.rounds),
+        "kraft": lambda: kraft(sizes, arguments.rounds),
     }
     lines: list[Line] = []
     failed = False
@@ -250,6 +256,60 @@ def plans() -> list[Line]:
     return lines
 
 
+def pace(sizes: Sequence[int], rounds: int) -> list[Line]:
+    """Kafka's own state machines over the same snapshot, in memory, against a whole replay."""
+    lines = []
+    for size in sizes:
+        taken = _repeated([f"replay@{size}"], [size], rounds)[f"replay@{size}"]
+        command = [sys.executable, str(PACE), "--home", str(HOME), "--partitions", str(size)]
+        kafka = json.loads(_call(command, capture=True))
+        ratio = kafka["machines_seconds"] / taken["best"]
+        lines.append(
+            Line(
+                what=f"{kafka['jar']} / replay",
+                size=f"{size:,}",
+                value=f"{ratio:.1f}x",
+                target=f">= {KAFKAS_PACE}x",
+                holds=ratio >= KAFKAS_PACE,
+                detail=(
+                    f"state machines {kafka['machines_seconds']:.1f} s, the whole failover "
+                    f"{kafka['failover_seconds']:.1f} s / replay {taken['best']:.2f} s"
+                ),
+            )
+        )
+    return lines
+
+
+def kraft(sizes: Sequence[int], rounds: int) -> list[Line]:
+    """One broker fenced, and each by itself, beside Kafka's own manager over the same snapshot."""
+    lines = []
+    for size in sizes:
+        _run("store", "--partitions", str(size), "--home", str(HOME))
+        command = [sys.executable, str(KRAFT_PACE), "--home", str(HOME)]
+        command += ["--partitions", str(size), "--rounds", str(rounds)]
+        told = json.loads(_call(command, capture=True))
+        for name, fences in (("one", 1), ("every", told["fences"])):
+            ours, kafka = told["ours"][name], told["kafka"]
+            alone = kafka[f"{name}_seconds"]
+            loaded = kafka["load_seconds"] + alone
+            same = ours["records"] == kafka[f"{name}_records"]
+            lines.append(
+                Line(
+                    what=f"{fences} fenced / {kafka['jar']}",
+                    size=f"{size:,}",
+                    value=f"{ours['seconds'] / loaded:.2f}x",
+                    target="",
+                    holds=None,
+                    detail=(
+                        f"replay {ours['seconds']:.2f} s with all tables written; Kafka loads in "
+                        f"{kafka['load_seconds']:.2f} s, decides in {alone:.2f} s; "
+                        f"{'as many' if same else 'NOT AS MANY'} records: {ours['records']:,}"
+                    ),
+                )
+            )
+    return lines
+
+
 def table(lines: Sequence[Line]) -> str:
     verdicts = {True: "holds", False: "MISSED", None: ""}
     rows = [("measure", "partitions", "ratio", "target", "", "")] + [
@@ -322,7 +382,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--partitions", type=_sizes, default=[100_000, 1_000_000])
     parser.add_argument("--full", action="store_true", help="5,000,000 partitions as well")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", choices=("throughput", "scaling", "sequences", "small", "plans"))
+    parser.add_argument("--only", choices=PARTS)
     return parser
 
 

@@ -1,6 +1,6 @@
 """Asks Apache Kafka's own controller and the replay the same questions and compares every answer.
 
-    python -m conformance.conformance [--cases 20000] [--seed 1] [--events failover|all|TYPE,…]
+    python -m conformance.conformance [--cases 20000] [--seed 1] [--events all|failover|TYPE,…]
         [--release RELEASE,…|zk|kraft|both|all] [--through interpreter|spark|both] [--mutations]
 
 Run with ``tests`` on the path, as ``make conformance`` does. Ends with 1 on any difference, each
@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,14 +24,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from conformance import kafka_oracle, kraft_cases, kraft_family, legacy_family, zk_family
-from conformance.comparing import Difference, as_answer, shrunk
+from conformance.comparing import Difference, shrunk
 from conformance.families import Family, Tables
 from conformance.mutations import survivors
 from understudy.schemas import REPLAY_TABLES
 
 Document = dict[str, Any]
-Route = Callable[[Family, Sequence[Document]], list[Tables]]
-"""One way through the product: the tables of each case."""
+Route = Callable[[Family, Collection[Document]], Iterator[Tables]]
+"""One way through the product: the tables of each case, in order."""
 
 # The releases that can be asked. To add one, name it here with its family; a new family is an
 # object of ``families.Family`` in a module of its own.
@@ -51,8 +51,9 @@ _SEVERAL: Final = {
 }
 
 _MUTATION_CASES: Final = 300  # of each release and kind: single events and sequences
-_CHUNK: Final = 1_000  # cases in memory at once
+_CHUNK: Final = 1_000  # cases between two words of progress
 _SHOWN: Final = 3
+_ALL: Final = "all"
 
 
 @dataclass
@@ -64,6 +65,7 @@ class Tally:
     rows: Counter[str] = field(default_factory=Counter)
     differing: Counter[str] = field(default_factory=Counter)
     different: list[tuple[Document, list[Difference]]] = field(default_factory=list)
+    seconds: float = 0
 
     def add(self, case: Document, answer: Document, found: list[Difference]) -> None:
         self.cases += 1
@@ -92,48 +94,78 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _compare(arguments: argparse.Namespace) -> int:
     failed = False
     with ExitStack() as open_ones:
-        routes = _routes(arguments.through, open_ones)
+        folder = Path(open_ones.enter_context(tempfile.TemporaryDirectory()))
+        routes = _routes(arguments.through, folder, open_ones)
         for release in arguments.release:
             family = RELEASES[release]
             oracle = open_ones.enter_context(kafka_oracle.Oracle(family.oracle, release))
-            started = time.monotonic()
-            tallies = _run(arguments, oracle, family, routes)
-            seconds = time.monotonic() - started
-            for name, tally in tallies.items():
-                sys.stdout.write(_table(release, name, tally, seconds))
+            cases = Drawn(family, release, arguments.seed, arguments.cases, arguments.events)
+            answers = folder / f"answers-{release}.jsonl"
+            sys.stdout.write(_asked(oracle, cases, answers))
+            for name, route in routes.items():
+                tally = _held_against(answers, family, cases, route)
+                sys.stdout.write(_table(release, name, tally))
                 for case, _ in tally.different[:_SHOWN]:
-                    sys.stdout.write(_story(case, oracle, family, routes[name]))
+                    sys.stdout.write(_story(case, oracle, family, route))
                 failed |= bool(tally.different)
     return 1 if failed else 0
 
 
-def _run(
-    arguments: argparse.Namespace,
-    oracle: kafka_oracle.Oracle,
-    family: Family,
-    routes: dict[str, Route],
-) -> dict[str, Tally]:
-    tallies = {name: Tally() for name in routes}
-    for chunk in _chunks(arguments, oracle.release, family):
-        answers = list(oracle.ask_all(chunk))
-        for name, route in routes.items():
-            for case, answer, tables in zip(chunk, answers, route(family, chunk), strict=True):
-                tallies[name].add(case, answer, family.differences(case, answer, tables))
-        _say(f"Kafka {oracle.release}: {next(iter(tallies.values())).cases} cases")
-    return tallies
+@dataclass(frozen=True)
+class Drawn:
+    """The cases of a release; they are drawn again whenever somebody walks them."""
+
+    family: Family
+    release: str
+    seed: int
+    many: int
+    events: str
+
+    def __len__(self) -> int:
+        return self.many
+
+    def __iter__(self) -> Iterator[Document]:
+        for number in range(self.many):
+            yield self.family.draw(self.seed, self.release, number, self._events(number))
+
+    def __contains__(self, case: object) -> bool:
+        return any(case == drawn for drawn in self)
+
+    def _events(self, number: int) -> Sequence[str]:
+        """Of all events, every fourth case is a single one of the most usual kind.
+
+        Those are the ones that run in the native form.
+        """
+        if self.events == _ALL and number % 4 == 0:
+            return self.family.single
+        return _drawn(self.events, self.family)
 
 
-def _chunks(
-    arguments: argparse.Namespace, release: str, family: Family
-) -> Iterator[list[Document]]:
-    events = _drawn(arguments.events, family)
-    for start in range(0, arguments.cases, _CHUNK):
-        numbers = range(start, min(start + _CHUNK, arguments.cases))
-        yield [family.draw(arguments.seed, release, n, events) for n in numbers]
+def _asked(oracle: kafka_oracle.Oracle, cases: Drawn, answers: Path) -> str:
+    """Keep Kafka's answers, which are too many for the memory, a line each."""
+    started = time.monotonic()
+    with answers.open("w", encoding="utf-8") as kept:
+        for number, line in enumerate(oracle.lines(cases), 1):
+            kept.write(line)
+            if number % _CHUNK == 0:
+                _say(f"Kafka {oracle.release}: {number} cases")
+    seconds = time.monotonic() - started
+    return f"Kafka {oracle.release} answered {len(cases)} cases in {seconds:.0f} s\n\n"
+
+
+def _held_against(answers: Path, family: Family, cases: Drawn, route: Route) -> Tally:
+    tally = Tally()
+    started = time.monotonic()
+    with answers.open(encoding="utf-8") as lines:
+        kafka = map(json.loads, lines)
+        for case, answer, tables in zip(cases, kafka, route(family, cases), strict=True):
+            tally.add(case, answer, family.differences(case, answer, tables))
+    tally.seconds = time.monotonic() - started
+    return tally
 
 
 def _drawn(asked: str, family: Family) -> Sequence[str]:
-    named = {"failover": family.single, "all": family.events}
+    named = {"failover": family.single, _ALL: family.events}
     return tuple(named.get(asked) or asked.split(","))
 
 
@@ -173,17 +205,17 @@ def _checks(release: str, seed: int) -> list[Callable[[], bool]]:
 # --- The ways through the product --------------------------------------------------------------
 
 
-def _routes(through: str, open_ones: ExitStack) -> dict[str, Route]:
+def _routes(through: str, folder: Path, open_ones: ExitStack) -> dict[str, Route]:
     routes: dict[str, Route] = {}
     if through in {"interpreter", "both"}:
         routes["interpreter"] = _through_interpreter
     if through in {"spark", "both"}:
-        routes["spark"] = _through_spark(open_ones)
+        routes["spark"] = _through_spark(folder, open_ones)
     return routes
 
 
-def _through_interpreter(family: Family, cases: Sequence[Document]) -> list[Tables]:
-    return [_interpreted(family, case) for case in cases]
+def _through_interpreter(family: Family, cases: Collection[Document]) -> Iterator[Tables]:
+    return (_interpreted(family, case) for case in cases)
 
 
 def _interpreted(family: Family, case: Document) -> Tables:
@@ -195,30 +227,21 @@ def _interpreted(family: Family, case: Document) -> Tables:
         return {table: [] for table in REPLAY_TABLES}
 
 
-def _through_spark(open_ones: ExitStack) -> Route:
-    """All cases in one run of the product: its reader, its choice of engine, its tables."""
-    from native_replay import replay_documents  # noqa: PLC0415 - only who wants Spark starts it
+def _through_spark(folder: Path, open_ones: ExitStack) -> Route:
+    from conformance import spark_route  # noqa: PLC0415 - only who wants Spark starts it
     from understudy.session import session  # noqa: PLC0415
 
     spark = open_ones.enter_context(session("conformance"))
-    folder = Path(open_ones.enter_context(tempfile.TemporaryDirectory()))
-
-    def replayed(_family: Family, cases: Sequence[Document]) -> list[Tables]:
-        snapshots = [case["snapshot"] for case in cases]
-        events = [case["scenario"]["events"] for case in cases]
-        found = replay_documents(spark, folder, snapshots, events)
-        return [as_answer(found[snapshot["cluster"]]) for snapshot in snapshots]
-
-    return replayed
+    return lambda _family, cases: spark_route.replayed(spark, folder, cases)
 
 
 # --- What is printed ---------------------------------------------------------------------------
 
 
-def _table(release: str, route: str, tally: Tally, seconds: float) -> str:
+def _table(release: str, route: str, tally: Tally) -> str:
     events = sum(tally.events.values())
     lines = [
-        f"Kafka {release}, {route}: {tally.cases} cases, {events} events, {seconds:.0f} s",
+        f"Kafka {release}, {route}: {tally.cases} cases, {events} events, {tally.seconds:.0f} s",
         f"  {'table':20} {'rows':>10} {'cases that differ':>18}",
     ]
     lines += [
@@ -283,7 +306,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Hold the replay against Kafka's own controller.")
     parser.add_argument("--cases", type=int, default=20_000, help="of each release")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--events", default="failover", help="failover, all or types")
+    parser.add_argument("--events", default=_ALL, help="failover, all or types")
     parser.add_argument(
         "--release",
         type=_releases,

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Self
@@ -73,15 +73,18 @@ class Oracle:
         (answer,) = self.ask_all([case])
         return answer
 
-    def ask_all(self, cases: Sequence[Document]) -> Iterator[Document]:
-        """The answers in order, while the questions are still being written."""
+    def ask_all(self, cases: Collection[Document]) -> Iterator[Document]:
+        return map(json.loads, self.lines(cases))
+
+    def lines(self, cases: Collection[Document]) -> Iterator[str]:
+        """The answers in order as they are given, while the questions are still being written."""
         writer = threading.Thread(target=self._write, args=(cases,), daemon=True)
         writer.start()
-        for case in cases:
+        for number in range(1, len(cases) + 1):
             line = _out(self._process.stdout).readline()
             if not line:
-                raise OracleError(f"Kafka {self.release} ended at {case['snapshot']['cluster']}")
-            yield json.loads(line)
+                raise OracleError(f"Kafka {self.release} ended at case {number} of {len(cases)}")
+            yield line
         writer.join()
 
     def _write(self, cases: Iterable[Document]) -> None:

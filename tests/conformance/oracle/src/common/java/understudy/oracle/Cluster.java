@@ -77,7 +77,8 @@ final class Cluster {
     }
   }
 
-  private void fillTopic(JsonNode topic) {
+  /** One topic of a snapshot; the number of its partitions. */
+  int fillTopic(JsonNode topic) {
     String name = topic.get("name").textValue();
     ObjectNode assignment = emptyTopic();
     if (!Json.missing(topic.get("id"))) {
@@ -108,6 +109,7 @@ final class Cluster {
     if (topic.path("configs").size() > 0) {
       setConfigs(name, topic.get("configs"));
     }
+    return topic.path("partitions").size();
   }
 
   int controllerEpoch() {

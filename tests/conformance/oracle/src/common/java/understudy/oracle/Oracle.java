@@ -7,11 +7,12 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 
 /**
  * Reads cases, one JSON object per line, and writes what Kafka's controller did, one line each.
  *
- * <p>{@code --pace PARTITIONS} measures Kafka's own failover instead.
+ * <p>{@code --pace SNAPSHOT} measures Kafka's own failover instead.
  */
 public final class Oracle {
 
@@ -20,12 +21,12 @@ public final class Oracle {
   public static void main(String[] arguments) throws IOException {
     PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
     if (arguments.length == 2 && arguments[0].equals("--pace")) {
-      out.println(Json.text(Pace.measure(Integer.parseInt(arguments[1]))));
+      out.println(Json.text(Pace.measure(Path.of(arguments[1]))));
       out.flush();
     } else if (arguments.length == 0) {
       answerAll(out);
     } else {
-      System.err.println("usage: Oracle [--pace PARTITIONS] < cases.jsonl > answers.jsonl");
+      System.err.println("usage: Oracle [--pace SNAPSHOT] < cases.jsonl > answers.jsonl");
       System.exit(64);
     }
     System.exit(0); // Kafka leaves threads behind that are of no use to anybody.

@@ -19,7 +19,7 @@ import scala.math.Ordering;
  */
 final class ReassignmentsInOrder {
 
-  private static final Comparator<TopicAndPartition> BY_NAME =
+  static final Comparator<TopicAndPartition> BY_NAME =
       Comparator.comparing(Scala::partition, Partitions.BY_NAME);
 
   private final TreeMap<TopicAndPartition, ReassignedPartitionsContext> reassignments =

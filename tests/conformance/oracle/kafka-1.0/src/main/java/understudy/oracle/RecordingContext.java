@@ -1,5 +1,7 @@
 package understudy.oracle;
 
+import java.util.ArrayList;
+import java.util.List;
 import kafka.cluster.Broker;
 import kafka.common.TopicAndPartition;
 import kafka.controller.ControllerChannelManager;
@@ -32,6 +34,15 @@ final class RecordingContext extends ControllerContext {
   public scala.collection.mutable.Map<TopicAndPartition, ReassignedPartitionsContext>
       partitionsBeingReassigned() {
     return reassigning;
+  }
+
+  /** By topic, then partition, where Kafka's order is that of a hash: a shutdown goes through it. */
+  @Override
+  public Set<TopicAndPartition> partitionsOnBroker(int broker) {
+    List<TopicAndPartition> hosted =
+        new ArrayList<>(Scala.java(super.partitionsOnBroker(broker)));
+    hosted.sort(ReassignmentsInOrder.BY_NAME);
+    return Scala.listed(hosted);
   }
 
   /** The last thing that Kafka sets before it makes its channels. */

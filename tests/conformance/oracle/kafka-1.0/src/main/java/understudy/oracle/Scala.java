@@ -10,6 +10,7 @@ import kafka.common.TopicAndPartition;
 import org.apache.kafka.common.TopicPartition;
 import scala.collection.JavaConverters;
 import scala.collection.Seq;
+import scala.collection.immutable.ListSet;
 
 /** Scala 2.12's collections and Kafka 1.0's partitions, in and out. */
 final class Scala {
@@ -33,6 +34,15 @@ final class Scala {
   /** A set that is walked in this order. */
   static <T> scala.collection.Set<T> ordered(Collection<T> items) {
     return JavaConverters.asScalaSetConverter((Set<T>) new LinkedHashSet<>(items)).asScala();
+  }
+
+  /** The same, and what Scala derives from it is walked in this order too. */
+  static <T> scala.collection.Set<T> listed(Collection<T> items) {
+    ListSet<T> listed = new ListSet<>();
+    for (T item : items) {
+      listed = listed.$plus(item);
+    }
+    return listed;
   }
 
   static <T> List<T> list(Seq<T> items) {

@@ -200,7 +200,6 @@ final class Scenario {
   }
 
   private void controlledShutdown(JsonNode event) {
-    int before = journal.step();
     controller
         .kafka
         .ControlledShutdown()
@@ -217,7 +216,6 @@ final class Scenario {
               return BoxedUnit.UNIT;
             })
         .process();
-    StepsInOrder.sort(journal, before);
   }
 
   private void logDirFailure(JsonNode event) {

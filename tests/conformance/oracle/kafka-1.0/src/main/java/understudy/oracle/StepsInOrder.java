@@ -11,7 +11,7 @@ import java.util.Map;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * The steps of an event that handles one partition after the other, by topic, then partition.
+ * The steps of a rebalance, which elects one partition after the other, by topic, then partition.
  *
  * <p>Kafka takes the partitions in hash order; no step of one depends on those of another.
  */
@@ -22,11 +22,6 @@ final class StepsInOrder {
   /** Renumbers the steps after {@code before}. */
   static void sort(Journal journal, int before) {
     Map<Integer, TopicPartition> about = new HashMap<>();
-    for (JsonNode body : journal.requestPartitions) {
-      if (body.get("request").textValue().equals("STOP_REPLICA")) {
-        note(about, body);
-      }
-    }
     journal.transitions.forEach(transition -> note(about, transition));
     List<Integer> steps = new ArrayList<>();
     for (int step = before + 1; step <= journal.step(); step++) {
