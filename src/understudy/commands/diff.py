@@ -1,0 +1,88 @@
+"""``understudy diff``: what is different between two snapshots."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final
+
+from understudy.commands.verb import Verb, answer, regex, running
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from understudy.snapshot import Snapshots
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    for side in ("a", "b"):
+        parser.add_argument(
+            f"path_{side}",
+            metavar=f"PATH_{side.upper()}",
+            help="JSON documents or a snapshot store; the newest snapshot there counts",
+        )
+    for side in ("a", "b"):
+        which = f"of PATH_{side.upper()}"
+        parser.add_argument(f"--cluster-{side}", metavar="NAME", help=f"this cluster {which}")
+        parser.add_argument(
+            f"--id-{side}", metavar="ID", help=f"this snapshot {which} instead of the newest"
+        )
+        parser.add_argument(
+            f"--at-{side}", metavar="TIME", help=f"the newest {which} taken until then"
+        )
+    parser.add_argument("--topic", type=regex, metavar="REGEX", help="these topics only")
+
+
+def _run(args: argparse.Namespace) -> int:
+    from understudy.questions import diff
+    from understudy.report import diff_text
+
+    with (
+        running("understudy diff", args) as (spark, progress),
+        closing(_side(spark, args, "a")) as left,
+        closing(_side(spark, args, "b")) as right,
+    ):
+        progress.doing("comparing")
+        told = {
+            "left": _named(left),
+            "right": _named(right),
+            "topic": args.topic,
+            "differences": diff_text.gather(
+                diff.listing(diff.tables(left, right)), topic=args.topic, limit=args.limit
+            ),
+        }
+    return answer(args, told, diff_text.as_text)
+
+
+def _side(spark: SparkSession, args: argparse.Namespace, side: str) -> Snapshots:
+    from understudy import sources
+
+    given = vars(args)
+    found = sources.read(spark, [given[f"path_{side}"]])
+    try:
+        return found.one(
+            cluster=given[f"cluster_{side}"],
+            snapshot_id=given[f"id_{side}"],
+            at=given[f"at_{side}"],
+        )
+    except BaseException:
+        found.close()
+        raise
+
+
+def _named(snapshots: Snapshots) -> dict[str, Any]:
+    # As text: collected timestamps would turn into the local time of this machine.
+    taken_at = "date_format(taken_at, \"yyyy-MM-dd'T'HH:mm:ss.SSS'Z'\") AS taken_at"
+    row = snapshots.snapshots.selectExpr("cluster", "snapshot_id", taken_at).first()
+    return {} if row is None else row.asDict()
+
+
+VERB: Final = Verb(
+    "diff",
+    "Say what is different between two snapshots.",
+    "understudy diff before.json after.json --topic 'orders.*'",
+    _arguments,
+    _run,
+    more="  understudy diff store store --at-a 2026-03-01T09:00:00Z\n\n"
+    "diff is I for what only PATH_B has, D for what only PATH_A has, C for what changed.\n",
+)

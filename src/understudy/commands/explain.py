@@ -1,0 +1,151 @@
+"""``understudy explain``: the story of one partition, decision by decision."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final
+
+from understudy.commands.verb import Verb, answer, running
+from understudy.errors import BadInputError, UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from understudy.controller.records import TopicPartition
+    from understudy.progress import Progress
+    from understudy.snapshot import Snapshots
+
+Told = dict[str, Any]
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("partition", metavar="TOPIC-PARTITION", help="such as orders-17")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument(
+        "--snapshot",
+        metavar="PATH",
+        help="JSON documents or a snapshot store; what came before the newest is its history",
+    )
+    source.add_argument("--run", metavar="DIR", help="where a replay or an audit was published")
+    parser.add_argument("--cluster", metavar="NAME", help="where there are several clusters")
+    parser.add_argument("--snapshot-id", metavar="ID", help="this one instead of the newest")
+    parser.add_argument(
+        "--at", metavar="TIME", help="the newest snapshot taken, or run started, until then"
+    )
+
+
+def _run(args: argparse.Namespace) -> int:
+    from understudy.questions import explain
+    from understudy.report import explain_text
+
+    subject = explain.parse(args.partition)
+    with running("understudy explain", args) as (spark, progress):
+        progress.doing("reading")
+        if args.run is not None:
+            told = _of_run(spark, args, subject)
+        else:
+            told = _of_snapshot(spark, args, subject, progress)
+    return answer(args, {"partition": args.partition, **told}, explain_text.as_text)
+
+
+# --- Of a snapshot and what came before it -----------------------------------------------------
+
+
+def _of_snapshot(
+    spark: SparkSession, args: argparse.Namespace, subject: TopicPartition, progress: Progress
+) -> Told:
+    from understudy import sources
+    from understudy.questions import explain
+    from understudy.report import explain_text
+
+    with closing(sources.read(spark, [args.snapshot])) as found:
+        chosen = found.one(cluster=args.cluster, snapshot_id=args.snapshot_id, at=args.at)
+        one = explain.of_topic(chosen, subject[0])
+        now = explain_text.present(explain.present(one, subject))
+        progress.doing("following what happened")
+        past = _past(found, now, subject, args.limit)
+        if now["replicas"] is None and not past["count"]:
+            raise BadInputError(
+                f"{args.partition} is not in snapshot {now['snapshot_id']} of cluster"
+                f" {now['cluster']}, nor in one before it"
+            )
+        progress.doing("playing failures")
+        return {"now": now, "past": past, "next": _next(one, now, subject)}
+
+
+def _past(found: Snapshots, now: Told, subject: TopicPartition, limit: int) -> Told:
+    """Until the snapshot that is explained; nothing where it is the first."""
+    from pyspark.sql import functions as F
+
+    from understudy.questions import explain, history
+    from understudy.report.summary import first_rows
+
+    rows = found.snapshots.where(F.col("cluster") == now["cluster"])
+    if now["taken_at"] is not None:
+        rows = rows.where(F.col("taken_at") <= F.to_timestamp(F.lit(now["taken_at"])))
+    with closing(history.told(found.only(rows))) as told:
+        story = explain.past(told, rows, subject)
+        newest_first = [F.desc("taken_at"), F.desc("snapshot_id")]
+        count, first = first_rows(story, newest_first, limit)
+    return {"count": count, "first": first}
+
+
+def _next(one: Snapshots, now: Told, subject: TopicPartition) -> list[Told]:
+    """What becomes of the partition when one of the live brokers it is on fails."""
+    from understudy.questions import explain
+    from understudy.report import explain_text
+
+    replay = explain.ahead(one, explain_text.live_replicas(now))
+    if replay is None:
+        return []
+    with closing(replay):
+        return explain_text.outcomes(
+            explain.of_partition(replay.tables["partition_states"], subject),
+            explain.of_partition(replay.tables["decisions"], subject),
+        )
+
+
+# --- Of a published run ------------------------------------------------------------------------
+
+
+def _of_run(spark: SparkSession, args: argparse.Namespace, subject: TopicPartition) -> Told:
+    from pyspark.sql import functions as F
+
+    from understudy import publish
+    from understudy.questions import explain
+    from understudy.report import explain_text
+    from understudy.report.summary import first_rows
+    from understudy.snapshot import instant
+
+    runs = publish.visible_runs(spark, args.run)
+    if args.at is not None:
+        runs = runs.where(F.col("started") <= F.lit(instant(args.at)))
+    tables = F.map_keys("row_counts").alias("tables")
+    telling = F.arrays_overlap(F.map_keys("row_counts"), F.array(*map(F.lit, explain_text.TELLING)))
+    run = runs.where(telling).orderBy(F.desc("run_id")).select("run_id", "job", tables).first()
+    if run is None:
+        raise UsageError(f"{args.run}: no run there has a table about partitions that tells why")
+    told: Told = {"run_id": run.run_id, "job": run.job, "root": args.run, "tables": {}}
+    for name, order in explain_text.TELLING.items():
+        if name not in run.tables:
+            continue
+        rows = explain.of_partition(publish.read_runs(spark, args.run, name, [run.run_id]), subject)
+        for column, value in (("cluster", args.cluster), ("snapshot_id", args.snapshot_id)):
+            if value is not None:
+                rows = rows.where(F.col(column) == value)
+        count, first = first_rows(rows.drop("run_id"), order, args.limit)
+        told["tables"][name] = {"count": count, "first": first}
+    if not any(found["count"] for found in told["tables"].values()):
+        raise BadInputError(f"{args.run}: run {run.run_id} says nothing about {args.partition}")
+    return told
+
+
+VERB: Final = Verb(
+    "explain",
+    "Tell the story of one partition: what it is, why, and what one failure would make of it.",
+    "understudy explain orders-17 --snapshot store",
+    _arguments,
+    _run,
+    more="  understudy explain orders-17 --run out --at 2026-03-01T10:00:00Z\n",
+)

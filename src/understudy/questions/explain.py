@@ -1,0 +1,126 @@
+"""The story of one partition: what it is, what made it so, and what one failure would make of it.
+
+Frames in, frames out, each as small as the story. A failure does to a partition what it does
+whatever other topics there are, so what comes next is replayed over its topic alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from understudy import replay as replaying
+from understudy.controller.native.sql import struct
+from understudy.controller.records import TopicPartition, named_partition
+from understudy.errors import UsageError
+from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
+from understudy.questions import availability, failures
+from understudy.questions.history import History
+from understudy.questions.known_clusters import known_clusters
+from understudy.questions.units import BROKER, Unit
+from understudy.replay import Replay
+from understudy.scenarios import partition_name
+from understudy.schemas import CHANGES, DECISIONS, DIVERGENCES, EVENTS
+from understudy.snapshot import Snapshots
+from understudy.sources.document import Problems
+
+INSTANT: Final = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
+_TAKEN_AT: Final = f'date_format(taken_at, "{INSTANT}") AS taken_at'
+
+
+def parse(written: str) -> TopicPartition:
+    """``orders-17``; the last dash splits."""
+    problems = Problems()
+    partition_name(written, (), problems)
+    if problems.all():
+        raise UsageError(f"{written!r} is not a partition such as orders-0")
+    return named_partition(written)
+
+
+def of_partition(table: DataFrame, subject: TopicPartition) -> DataFrame:
+    topic, partition = subject
+    return table.where((F.col("topic") == topic) & (F.col("partition") == partition))
+
+
+def of_topic(snapshots: Snapshots, topic: str) -> Snapshots:
+    is_of_it = F.col("topic") == topic
+    return replace(
+        snapshots,
+        topics=snapshots.topics.where(is_of_it),
+        partitions=snapshots.partitions.where(is_of_it),
+    )
+
+
+# --- What it is --------------------------------------------------------------------------------
+
+
+def present(one: Snapshots, subject: TopicPartition) -> DataFrame:
+    """One row: the snapshot, the partition as it is there, and who could serve it.
+
+    The partition's columns are null where it is not there.
+    """
+    broker = struct(
+        broker_id="broker_id",
+        alive="alive",
+        shutting_down="coalesce(shutting_down, false)",
+        rack="rack",
+    )
+    brokers = one.brokers.groupBy(*SNAPSHOT_KEY).agg(
+        F.expr(f"array_sort(collect_list({broker})) AS brokers")
+    )
+    queued = one.topics.select(*SNAPSHOT_KEY, "queued_for_deletion")
+    known = of_partition(one.partitions, subject).drop("controller_epoch")
+    judged = of_partition(availability.counted(one), subject).select(
+        *SNAPSHOT_KEY, "min_isr", "unclean_allowed"
+    )
+    found = one.snapshots.selectExpr(
+        *SNAPSHOT_KEY, "mode", "release", "controller_id", "controller_epoch", _TAKEN_AT
+    )
+    for side in (known, queued, brokers, judged):
+        found = found.join(F.broadcast(side), list(SNAPSHOT_KEY), "left")
+    return found
+
+
+# --- What made it so ---------------------------------------------------------------------------
+
+
+def past(history: History, snapshots: DataFrame, subject: TopicPartition) -> DataFrame:
+    """One row for each snapshot in which something about the partition is new or not as expected.
+
+    Columns: its key, taken_at, and lists of changes, events (those behind the changes), decisions
+    and divergences.
+    """
+    changes = of_partition(history.changes, subject)
+    behind = changes.selectExpr(*SNAPSHOT_KEY, "explode(events) AS seq").distinct()
+    parts = (
+        _gathered(changes, "changes", CHANGES.names),
+        _gathered(history.events.join(behind, [*SNAPSHOT_KEY, "seq"]), "events", EVENTS.names),
+        _gathered(of_partition(history.decisions, subject), "decisions", DECISIONS.names),
+        _gathered(of_partition(history.divergences, subject), "divergences", DIVERGENCES.names),
+    )
+    when = snapshots.selectExpr(*SNAPSHOT_KEY, _TAKEN_AT)
+    joined = reduce(lambda left, right: left.join(right, list(SNAPSHOT_KEY), "left"), parts, when)
+    return joined.where("changes IS NOT NULL OR divergences IS NOT NULL")
+
+
+def _gathered(rows: DataFrame, name: str, columns: Iterable[str]) -> DataFrame:
+    of_itself = [each for each in columns if each not in {*SCENARIO_KEY, "topic", "partition"}]
+    whole = struct(**{each: each for each in of_itself})
+    return rows.groupBy(*SNAPSHOT_KEY).agg(F.expr(f"collect_list({whole}) AS {name}"))
+
+
+# --- What comes next ---------------------------------------------------------------------------
+
+
+def ahead(one: Snapshots, brokers: Sequence[int]) -> Replay | None:
+    """Each of these brokers fails, by itself, over the topic alone; the caller closes it."""
+    asked = failures.Asked(together=tuple((Unit(BROKER, str(broker)),) for broker in brokers))
+    scenarios = [
+        case.scenario for case in failures.cases(asked, known_clusters(one, assigned=False))
+    ]
+    return replaying.replay(one, scenarios, changed_only=True) if scenarios else None
