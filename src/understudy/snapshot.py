@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from understudy import schemas
@@ -22,12 +24,13 @@ _IN_A_RECORD: Final = (
 )
 
 
-def _instant(text: str) -> datetime:
+def instant(text: str) -> datetime:
+    """A time as people write it; UTC unless it says otherwise."""
     try:
-        instant = datetime.fromisoformat(text)
+        found = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(f"{text!r} is not a time like 2026-01-01T00:00:00Z") from None
-    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _defaulted(table: DataFrame, **defaults: str) -> DataFrame:
@@ -85,7 +88,7 @@ class Snapshots:
             if value is not None:
                 rows = rows.where(F.col(name) == value)
         if at is not None:
-            rows = rows.where(F.col("taken_at") <= F.lit(_instant(at)))
+            rows = rows.where(F.col("taken_at") <= F.lit(instant(at)))
         clusters = F.sort_array(F.collect_set("cluster")).alias("clusters")
         newest = F.max_by(F.struct(*SNAPSHOT_KEY), F.struct("taken_at", "snapshot_id"))
         found = rows.agg(clusters, newest.alias("newest")).first()
@@ -98,6 +101,39 @@ class Snapshots:
             rows.where(F.col("cluster") == key.cluster).where(
                 F.col("snapshot_id") == key.snapshot_id
             )
+        )
+
+    def fork(self, *, fail: Iterable[int] = (), restore: Iterable[int] = ()) -> Snapshots:
+        """The same clusters with these brokers dead, and those alive.
+
+        Only who is alive changes: leaders and ISRs stay as they were recorded, as they do in the
+        instant before a controller acts.
+        """
+        dead, alive = sorted(set(fail)), sorted(set(restore))
+        if set(dead) & set(alive):
+            raise UsageError("a broker cannot be failed and restored at once")
+
+        def named(ids: list[int]) -> Column:
+            return F.col("broker_id").isin(ids)
+
+        fork = F.lit(f" fork: fail {dead}, restore {alive}")
+        missing = self.snapshots.select(
+            *SNAPSHOT_KEY, F.explode(F.lit(alive).cast(schemas.IDS)).alias("broker_id")
+        ).join(self.brokers, [*SNAPSHOT_KEY, "broker_id"], "left_anti")
+        brokers = self.brokers.unionByName(missing, allowMissingColumns=True)
+        return replace(
+            self,
+            snapshots=self.snapshots.withColumn(
+                "content_digest", F.sha2(F.concat("content_digest", fork), 256)
+            ),
+            brokers=brokers.withColumns(
+                {
+                    "alive": (F.col("alive") | named(alive)) & ~named(dead),
+                    "fenced": (F.col("fenced") | named(dead)) & ~named(alive),
+                    "shutting_down": F.col("shutting_down") & ~named([*dead, *alive]),
+                }
+            ).select(*self.brokers.columns),
+            input_digest=sha256(f"{self.input_digest} {dead} {alive}".encode()).hexdigest(),
         )
 
     def with_defaults(self) -> Snapshots:
