@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain, combinations
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from clusters import Document, rows_of
 from understudy.controller.profiles import PROFILES
+from understudy.names import SCENARIO_KEY
+from understudy.schemas import REPLAY_TABLES
 
 UNAVAILABLE, FULL_ACKS = "unavailable", "full_acks_produce_unavailable"
 TopicPartition = tuple[str, int]
@@ -105,6 +107,10 @@ def _partition(
     state: Document = {"leader": leader, "leader_epoch": 4, "isr": isr, "partition_epoch": 9}
     if elr and rng.random() < 0.5:
         state["elr"] = [r for r in replicas if r not in isr][:2]
+    if elr and rng.random() < 0.2:
+        # Everybody in sync is gone; the last of them may have been forgotten since.
+        state |= {"leader": -1, "isr": [], "last_known_elr": [leader] if leader >= 0 else []}
+        state["elr"] = isr[:2] if rng.random() < 0.7 else []
     doc["state"] = state
     return doc
 
@@ -227,11 +233,29 @@ def minimal(lost: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
 # --- The same through the controller itself ------------------------------------------------------
 
 
-def replayed(doc: Document, failed: Iterable[int]) -> dict[TopicPartition, tuple[int, list[int]]]:
-    """Leader and ISR of every partition after a ``broker_failure``."""
+class After(NamedTuple):
+    leader: int | None
+    isr: list[int]
+    outcome: str
+
+
+def replayed(doc: Document, *events: Document) -> dict[TopicPartition, After]:
+    """What became of every partition."""
     profile = next(
         p for p in PROFILES.values() if p.mode == doc["mode"] and p.covers(doc["release"])
     )
-    event: dict[str, Any] = {"type": "broker_failure", "brokers": list(failed)}
-    rows = profile.replay(rows_of(doc), [event])["partition_states"]
-    return {(row[0], row[1]): (row[8], list(row[12] or ())) for row in rows}
+    names = REPLAY_TABLES["partition_states"].names[len(SCENARIO_KEY) :]
+    states = [
+        dict(zip(names, row, strict=True))
+        for row in profile.replay(rows_of(doc), events)["partition_states"]
+    ]
+    return {
+        (row["topic"], row["partition"]): After(
+            row["leader"], list(row["isr"] or ()), row["outcome"]
+        )
+        for row in states
+    }
+
+
+def failure(failed: Iterable[int]) -> Document:
+    return {"type": "broker_failure", "brokers": list(failed)}

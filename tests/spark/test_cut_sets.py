@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from math import prod
 from pathlib import Path
 from random import Random
 
@@ -12,9 +13,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from clusters import Document
+from commands import told
 from failing_clusters import FULL_ACKS, UNAVAILABLE, Judge, failing_cluster, minimal, subsets
 from understudy import sources
-from understudy.questions import cut_sets, cuts
+from understudy.questions import cut_odds, cut_sets, cuts
 from understudy.snapshot import Snapshots
 
 CLUSTERS = 150
@@ -142,3 +144,121 @@ def test_what_is_lost_is_a_question_of_two_thresholds(
             for risk, was, is_now in zip((UNAVAILABLE, FULL_ACKS), before, after, strict=True):
                 expected[doc["cluster"], *tp, risk] = is_now and not was
     assert found == expected
+
+
+# --- How likely ----------------------------------------------------------------------------------
+
+
+def test_the_odds_are_those_of_every_failure(
+    documents: list[Document], snapshots: Snapshots
+) -> None:
+    rates = cut_odds.Rates(0.2, {broker: broker / 100 for broker in range(1, 30)})
+    conditions = cut_sets.weighed(cuts.conditions(cuts.thresholds(snapshots)))
+    sets = cut_sets.cut_sets(cut_sets.cut_sets_by_topic(conditions))
+    rows = cut_odds.totals(conditions, sets, snapshots.brokers, rates).collect()
+    found = {(row.cluster, row.risk): row for row in rows}
+    for doc in documents:
+        judge = Judge(doc)
+        lost = dict.fromkeys((UNAVAILABLE, FULL_ACKS), 0.0)
+        anything = dict.fromkeys((UNAVAILABLE, FULL_ACKS), 0.0)
+        for failed in subsets(judge.live):
+            chance = prod(
+                rates.of(b) if b in failed else 1 - rates.of(b) for b in sorted(judge.live)
+            )
+            for index, risk in enumerate(lost):
+                count = sum(
+                    judge.after(tp, failed)[index]
+                    for tp in judge.partitions
+                    if not judge.before(tp)[index]
+                )
+                lost[risk] += chance * count
+                anything[risk] += chance * bool(count)
+        for index, risk in enumerate(lost):
+            if not judge.partitions:
+                assert (doc["cluster"], risk) not in found
+                continue
+            row = found[doc["cluster"], risk]
+            assert row.brokers == len(judge.live)
+            assert row.partitions == len(judge.partitions)
+            assert row.already == sum(judge.before(tp)[index] for tp in judge.partitions)
+            assert row.expected_partitions == pytest.approx(lost[risk])
+            assert row.expected_weight == pytest.approx(lost[risk])
+            assert row.any_low == pytest.approx(anything[risk])
+            assert row.any_high == pytest.approx(anything[risk])
+
+
+def test_of_too_many_sets_the_likeliest_give_bounds(spark: SparkSession) -> None:
+    rng = Random(9)
+    sets = {tuple(sorted(rng.sample(range(8), 3))) for _ in range(25)}
+    rows = [("c", "s", UNAVAILABLE, list(each)) for each in sorted(sets)]
+    table = spark.createDataFrame(
+        rows, "cluster string, snapshot_id string, risk string, brokers array<int>"
+    )
+    rates = cut_odds.Rates(0.1, {0: 0.3, 1: 0.4})
+    (exact,) = cut_odds.any_loss(table, rates).values()
+    (bounds,) = cut_odds.any_loss(table, rates, at_most=6).values()
+    assert exact.is_exact
+    assert 0 < bounds.low < exact.low < bounds.high < 1
+
+
+# --- From end to end -----------------------------------------------------------------------------
+
+
+def page() -> str:
+    return (Path(__file__).parents[2] / "docs" / "cut-sets.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_example_of_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    example = tmp_path / "example.json"
+    example.write_text(page().split("```json\n")[1].split("```")[0], encoding="utf-8")
+    rows = [line.split("|")[1:5] for line in page().splitlines() if line.startswith("| `")]
+    expected = [
+        (risk.strip(" `"), int(k), [int(b) for b in brokers.split(",")], int(partitions))
+        for risk, k, brokers, partitions in rows
+    ]
+    answer = told(capsys, 0, "cutsets", str(example), "--out", str(tmp_path / "out"))
+    found = [
+        (each["risk"], row["k"], row["brokers"], row["partitions"])
+        for each in answer["worst"]
+        for row in each["first"]
+    ]
+    assert found == expected
+    assert [row["sets"] for row in answer["totals"]] == [3, 7]
+
+    racks = told(
+        capsys, 0, "cutsets", str(example), "--by", "rack", "--out", str(tmp_path / "racks")
+    )
+    by_units = {
+        (each["risk"], tuple(row["units"])): row["partitions"]
+        for each in racks["worst"]
+        for row in each["first"]
+    }
+    assert by_units[FULL_ACKS, ("a",)] == by_units[FULL_ACKS, ("b",)] == 2
+    assert by_units[UNAVAILABLE, ("a", "b")] == 3
+
+
+@pytest.mark.usefixtures("spark")
+def test_what_people_bring_along(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    example = tmp_path / "example.json"
+    example.write_text(page().split("```json\n")[1].split("```")[0], encoding="utf-8")
+    weights, rates = tmp_path / "weights.csv", tmp_path / "rates.csv"
+    weights.write_text("topic,partition,weight\norders,0,10\norders,2,2.5\n", encoding="utf-8")
+    rates.write_text("broker_id,rate\n3,0.5\n", encoding="utf-8")
+    asked = ["cutsets", str(example), "--out", str(tmp_path / "out"), "--weights", str(weights)]
+    answer = told(capsys, 0, *asked, "--failure-rate", "0.1", "--rates", str(rates), "--per-topic")
+    (pairs,) = [e for e in answer["worst"] if (e["risk"], e["k"]) == (FULL_ACKS, 2)]
+    assert [row["weight"] for row in pairs["first"]] == [10.0, 10.0, 10.0, 0.0, 0.0]
+    (offline, _) = answer["totals"]
+    assert offline["expected_partitions"] == pytest.approx(0.1 * 0.5 + 2 * 0.1 * 0.1 * 0.5)
+    assert offline["any_low"] == offline["any_high"]
+    assert answer["tables"]["topic_cut_sets"] == answer["tables"]["cut_sets"]
+
+    weights.write_text("topic,weight\norders,heavy\norders,1\n", encoding="utf-8")
+    refused = told(capsys, 65, *asked)
+    assert len(refused["problems"]) == 2
+    rates.write_text("broker,rate\n3,1.5\nx,0\n", encoding="utf-8")
+    refused = told(capsys, 65, *asked[:4], "--rates", str(rates))
+    assert len(refused["problems"]) == 3
+    told(capsys, 64, *asked, "--by", "unit")
+    told(capsys, 64, *asked, "--by", "rack", "--failure-rate", "0.1")

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from failing_clusters import Fate, Judge, failing_cluster, replayed, subsets
+from failing_clusters import Fate, Judge, failing_cluster, failure, replayed, subsets
 
 
 @pytest.mark.parametrize("seed", range(80))
@@ -14,11 +14,11 @@ def test_the_plain_reading_is_what_the_controller_does(seed: int) -> None:
     doc = failing_cluster(Random(seed), "c")
     judge = Judge(doc)
     for failed in subsets(judge.registered):
-        after = replayed(doc, failed)
+        after = replayed(doc, failure(failed))
         for tp, (topic, partition) in judge.partitions.items():
             if judge.before(tp).offline:
                 continue
-            leader, isr = after[tp]
+            leader, isr, _ = after[tp]
             offline = leader not in judge.online(partition) - set(failed)
             blocked = offline or len(isr) < judge.min_isr(topic)
             assert judge.after(tp, failed) == Fate(offline, blocked), (doc, tp, failed)

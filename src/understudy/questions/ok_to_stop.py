@@ -7,7 +7,7 @@ many replicas as min ISR or fewer are *unsavable*: any stop of theirs blocks, wh
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -21,16 +21,15 @@ CONFLICTS_AT_MOST: Final = 200_000
 """Distinct sets of brokers the driver takes; where there are more, each is cut down to two."""
 
 
-def blocking(partitions: DataFrame, stopping: Collection[int]) -> DataFrame:
-    """The partitions of ``cuts.thresholds`` that stopping these brokers at once would cost.
+def worst_risk(stopping: str) -> str:
+    """The risk that stopping the brokers of an array makes come true, the worse one; else null."""
+    return f"get(filter(risks, r -> {is_lost(stopping, 'r.')}), 0).risk"
 
-    ``risk`` is the worse one where both come true.
-    """
-    named = _ids(stopping)
+
+def blocking(partitions: DataFrame, stopping: Iterable[int]) -> DataFrame:
+    """The partitions of ``cuts.thresholds`` that stopping these brokers at once would cost."""
     return (
-        partitions.withColumn(
-            "risk", F.expr(f"get(filter(risks, r -> {is_lost(named, 'r.')}), 0).risk")
-        )
+        partitions.withColumn("risk", F.expr(worst_risk(_ids(stopping))))
         .where("risk IS NOT NULL")
         .selectExpr("topic", "partition", "risk", "unsavable", f"{is_internal()} AS internal")
     )
@@ -38,7 +37,7 @@ def blocking(partitions: DataFrame, stopping: Collection[int]) -> DataFrame:
 
 def conflicts(
     partitions: DataFrame,
-    stopping: Collection[int],
+    stopping: Iterable[int],
     *,
     at_most: int,
     limit: int = CONFLICTS_AT_MOST,

@@ -5,8 +5,9 @@ record: a member of its ISR, or in KRaft, once the ISR is empty, an eligible lea
 Any one of them is enough, and the order in which they return does not matter. Whoever is elected
 without being one of them (an unclean election) lacks what it had not copied yet.
 
-Left out are partitions that a controller can help at its next look: those with such a replica
-online. Partitions of topics queued for deletion, and those that never had a leader, do not count.
+Left out are partitions that a controller helps at its next look: those with such a replica online,
+or with any replica online where unclean elections are allowed. Partitions of topics queued for
+deletion, and those that never had a leader, do not count.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ def recovery(snapshots: Snapshots) -> DataFrame:
 def _with_candidates(partitions: DataFrame) -> DataFrame:
     eligible = f"is_kraft AND size(isr) = 0 AND array_contains(coalesce(elr, {NO_IDS}), r)"
     has_all = f"(array_contains(isr, r) OR ({eligible}))"
+    unclean = "coalesce(unclean_allowed, false)"
     # Whoever is still registered has to fail before it can return, and so leaves an ISR of several.
     is_registered = f"({is_live('r')} OR coalesce(array_contains(leaving, r), false))"
     comes_back = f"(NOT {is_registered} OR size(isr) <= 1)"
@@ -73,7 +75,7 @@ def _with_candidates(partitions: DataFrame) -> DataFrame:
         "topic",
         "partition",
         "is_kraft AND size(isr) = 0 AS from_elr",
-        f"exists(replicas, r -> {is_online('r')} AND {has_all}) AS electable",
+        f"exists(replicas, r -> {is_online('r')} AND ({has_all} OR {unclean})) AS electable",
         f"array_sort(filter(replicas, r -> {has_all} AND {comes_back})) AS brokers",
         f"get(filter(replicas, r -> {is_online('r')}), 0) AS first_online",
         f"get(filter(array({last}), r -> r IS NOT NULL AND {is_online('r')}), 0) AS last_leader",
