@@ -17,7 +17,7 @@ from understudy import schemas
 from understudy.controller.native.sql import struct, text
 from understudy.controller.profiles import KRAFT
 from understudy.controller.states import ONLINE_PARTITION
-from understudy.controller.words import NO_LEADER, UNCHANGED
+from understudy.controller.words import UNCHANGED
 from understudy.frames import small_frame
 from understudy.names import PARTITION_KEY, SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.questions import availability
@@ -34,7 +34,7 @@ FIELDS: Final = {
     "leader_epoch": "CAST({} AS STRING)",
     "partition_epoch": "CAST({} AS STRING)",
 }
-_TABLES: Final = ("partition_states", "metadata_writes", "event_results")
+_TABLES: Final = ("partition_states", "metadata_writes", "event_results", "broker_states")
 
 # The order of an ISR is that of its history and changes nothing: it is compared as a set.
 _RECORD: Final = {
@@ -50,15 +50,16 @@ def differences(
     replayed: Mapping[str, DataFrame], snapshots: Snapshots, controllers: Sequence[Controller]
 ) -> DataFrame:
     """Rows of ``differences``: *replayed* are the tables of the forks of *snapshots*."""
-    states, writes, results = (unforked(replayed[name]) for name in _TABLES)
+    states, writes, results, brokers = (unforked(replayed[name]) for name in _TABLES)
     spark = snapshots.snapshots.sparkSession
     touched = (
-        _ends(states, controllers)
+        _ends(states)
         .unionByName(_written(writes), allowMissingColumns=True)
         .groupBy(*PARTITION_KEY)
         .agg(F.expr("collect_list(ended) AS ends"), F.expr("collect_list(wrote) AS writes"))
         .join(_before(snapshots), on=[*SNAPSHOT_KEY, "topic", "partition"], how="left")
         .join(_refusals(results), on=list(SCENARIO_KEY), how="left")
+        .join(_unfenced(brokers), on=list(SCENARIO_KEY), how="left")
     )
     pairs = F.broadcast(small_frame(spark, _pairs(controllers), _PAIRS))
     return (
@@ -88,15 +89,12 @@ def _each_field() -> str:
 # --- What each controller made of a partition ----------------------------------------------------
 
 
-def _ends(states: DataFrame, controllers: Sequence[Controller]) -> DataFrame:
+def _ends(states: DataFrame) -> DataFrame:
     """The partitions at the end, of every controller that did anything to them."""
-    kraft = ", ".join(str(n) for n, each in enumerate(controllers) if each.profile is KRAFT)
-    online = f"coalesce(state_after = {text(ONLINE_PARTITION)}, false)"
-    led = f"leader > {NO_LEADER}"
-    is_available = f"IF(controller IN ({kraft}), {led}, {online})" if kraft else online
-    end = struct(available=is_available, **_RECORD)
+    is_online = f"coalesce(state_after = {text(ONLINE_PARTITION)}, false)"
+    end = struct(controller="controller", is_online=is_online, record=struct(**_RECORD))
     return states.where(f"outcome != {text(UNCHANGED)}").selectExpr(
-        *PARTITION_KEY, f"{struct(controller='controller', end=end)} AS ended"
+        *PARTITION_KEY, f"{end} AS ended"
     )
 
 
@@ -112,7 +110,6 @@ def _before(snapshots: Snapshots) -> DataFrame:
     """Every partition as the snapshot has it: what a controller holds that does nothing."""
     known = snapshots.with_defaults()
     live = F.broadcast(availability.live_brokers(known.brokers))
-    end = struct(available=availability.is_online("leader"), **_RECORD)
     held = _held(
         event="CAST(NULL AS INT)",
         seq="CAST(NULL AS INT)",
@@ -120,7 +117,10 @@ def _before(snapshots: Snapshots) -> DataFrame:
         controller="CAST(NULL AS INT)",
     )
     return known.partitions.join(live, on=list(SNAPSHOT_KEY), how="left").selectExpr(
-        *SNAPSHOT_KEY, "topic", "partition", f"{end} AS end_before", f"{held} AS held_before"
+        *SNAPSHOT_KEY,
+        *("topic", "partition", "offline_dirs"),
+        f"{availability.is_online('leader')} AS was_online",
+        f"{held} AS held_before",
     )
 
 
@@ -136,6 +136,17 @@ def _refusals(results: DataFrame) -> DataFrame:
         results.where("topic IS NULL AND error IS NOT NULL")
         .groupBy(*SCENARIO_KEY)
         .agg(F.expr(f"collect_set({refusal}) AS refusals"))
+    )
+
+
+def _unfenced(brokers: DataFrame) -> DataFrame:
+    """Per scenario the brokers that are unfenced at its end, for each quorum controller."""
+    return (
+        brokers.where("NOT fenced")
+        .groupBy(*SCENARIO_KEY, "controller")
+        .agg(F.expr("collect_list(broker_id) AS ids"))
+        .groupBy(*SCENARIO_KEY)
+        .agg(F.expr(f"collect_list({struct(controller='controller', ids='ids')}) AS unfenced"))
     )
 
 
@@ -164,7 +175,8 @@ def _judged(sides: DataFrame) -> DataFrame:
     parting = f"filter({events}, e -> NOT {_after('a', 'e')}.record <=> {_after('b', 'e')}.record)"
     kind = "get(filter(concat(writes_a, writes_b), w -> w.event <=> event), 0).event_type"
     return (
-        sides.selectExpr("*", *(_own_end(side) for side in "ab"))
+        sides.selectExpr("*", *(_own(side) for side in "ab"))
+        .selectExpr("*", *(_end(side) for side in "ab"))
         .where("NOT end_a <=> end_b")
         .selectExpr("*", *(_own_writes(side) for side in "ab"))
         .selectExpr("*", f"get({parting}, 0) AS event")
@@ -180,9 +192,29 @@ def _judged(sides: DataFrame) -> DataFrame:
     )
 
 
-def _own_end(side: str) -> str:
-    own = f"get(filter(ends, e -> e.controller = number_{side}), 0).end"
-    return f"coalesce({own}, end_before) AS end_{side}"
+def _own(side: str) -> str:
+    """What this controller did to the partition, null when nothing."""
+    return f"get(filter(ends, e -> e.controller = number_{side}), 0) AS own_{side}"
+
+
+def _end(side: str) -> str:
+    """The partition at the end.
+
+    A quorum controller has no states: a partition is available with a leader that is not fenced.
+    """
+    record = f"coalesce(own_{side}.record, held_before.record)"
+    unfenced = f"get(filter(unfenced, u -> u.controller = number_{side}), 0).ids"
+    is_led = (
+        f"(coalesce(array_contains({unfenced}, {record}.leader), false)"
+        f" AND (own_{side} IS NOT NULL OR"
+        f" NOT coalesce(array_contains(offline_dirs, {record}.leader), false)))"
+    )
+    is_available = (
+        f"IF(mode_{side} = {text(KRAFT.mode)}, {is_led},"
+        f" coalesce(own_{side}.is_online, was_online, false))"
+    )
+    fields = {name: f"{record}.{name}" for name in _RECORD}
+    return f"{struct(available=is_available, **fields)} AS end_{side}"
 
 
 def _own_writes(side: str) -> str:
