@@ -55,7 +55,7 @@ def _broker_id(text: str) -> int:
 
 
 @dataclass(frozen=True)
-class _Cluster:
+class Cluster:
     """What one snapshot says of itself and its brokers."""
 
     cluster: str
@@ -107,7 +107,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _judged(
-    snapshots: Snapshots, cluster: _Cluster, named: Sequence[int], args: argparse.Namespace
+    snapshots: Snapshots, cluster: Cluster, named: Sequence[int], args: argparse.Namespace
 ) -> dict[str, Any]:
     from understudy.questions import cuts
 
@@ -133,7 +133,7 @@ def _judged(
     return told
 
 
-def _cluster(snapshots: Snapshots) -> _Cluster:
+def _cluster(snapshots: Snapshots) -> Cluster:
     from pyspark.sql import functions as F
 
     from understudy.controller.profiles import ZK
@@ -148,7 +148,7 @@ def _cluster(snapshots: Snapshots) -> _Cluster:
         raise BadInputError("there is no such snapshot")
     brokers = row.brokers or []
     taken_at = row.taken_at
-    return _Cluster(
+    return Cluster(
         row.cluster,
         row.snapshot_id,
         None if taken_at is None else taken_at.astimezone(UTC),
@@ -195,7 +195,7 @@ def _blocking(
 
 
 def _grown(
-    partitions: DataFrame, cluster: _Cluster, named: Sequence[int], args: argparse.Namespace
+    partitions: DataFrame, cluster: Cluster, named: Sequence[int], args: argparse.Namespace
 ) -> dict[str, Any]:
     from understudy.questions import broker_sets, ok_to_stop
 
