@@ -9,12 +9,12 @@ from typing import Final
 
 from conformance.mutations import Mutation
 from understudy.controller import (
-    kraft,
     kraft_alter_partition,
     kraft_change,
     kraft_cluster,
     kraft_reassignment,
     kraft_releases,
+    kraft_topic_events,
 )
 from understudy.controller.kraft_change import Surroundings
 from understudy.controller.kraft_elections import Ballot, Elected
@@ -215,11 +215,11 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "the target of a reassignment comes first",
-        [(kraft, "started", _removing_first)],
+        [(kraft_topic_events, "started", _removing_first)],
     ),
     Mutation(
         "a cancel that would empty the ISR needs unclean elections",
-        [(kraft, "reverted", _cancel_empties_the_isr)],
+        [(kraft_topic_events, "reverted", _cancel_empties_the_isr)],
     ),
     Mutation(
         "only active brokers with their own epoch may enter the ISR",

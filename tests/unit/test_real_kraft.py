@@ -19,7 +19,7 @@ import pytest
 
 from clusters import rows_of
 from kafka_answers import named
-from understudy.controller import kraft, kraft_interpreter
+from understudy.controller import kraft_broker_events, kraft_interpreter
 from understudy.controller.kraft import QuorumController
 from understudy.controller.kraft_cluster import Cluster
 from understudy.controller.kraft_journal import KraftJournal
@@ -173,7 +173,7 @@ class Log:
 
     def _registered(self, data: Record, *, is_clean: bool) -> tuple[Cluster, Written]:
         controller = self._controller()
-        kraft.register(
+        kraft_broker_events.register(
             controller, data["brokerId"], data["brokerEpoch"], data["logDirs"], is_clean=is_clean
         )
         return controller.cluster, _written(controller.journal)

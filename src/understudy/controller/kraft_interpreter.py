@@ -11,9 +11,10 @@ from typing import Final
 
 from understudy.controller.interpreter import CanonicalRow, SnapshotRows
 from understudy.controller.journal import Row
-from understudy.controller.kraft import Event, QuorumController
+from understudy.controller.kraft import QuorumController
 from understudy.controller.kraft_brokers import Registration, in_kafka_order
 from understudy.controller.kraft_cluster import Cluster, Setting
+from understudy.controller.kraft_controller import Event
 from understudy.controller.kraft_journal import KraftJournal, partition_columns
 from understudy.controller.kraft_partitions import MIGRATING, Partition
 from understudy.controller.kraft_releases import Rules
