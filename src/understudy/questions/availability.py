@@ -29,6 +29,9 @@ from understudy.names import SNAPSHOT_KEY, TOPIC_KEY
 from understudy.schemas import PARTITIONS
 from understudy.snapshot import Snapshots
 
+INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+"""Consumers and transactions stand still while these do; every answer names them."""
+
 # Live brokers lie in buckets by their id, as in a hash table: whether one of a thousand brokers is
 # live takes a look at a handful of ids, for each of millions of replicas.
 _BUCKETS: Final = 256
@@ -63,6 +66,10 @@ def is_under_min_isr(leader: str = "leader", isr: str = "isr") -> str:
 
 def is_at_min_isr(leader: str = "leader", isr: str = "isr") -> str:
     return f"(has_state AND {is_online(leader)} AND size({isr}) = min_isr)"
+
+
+def is_internal(topic: str = "topic") -> str:
+    return f"{topic} IN ({', '.join(map(text, INTERNAL_TOPICS))})"
 
 
 def blocks_full_acks(leader: str = "leader", isr: str = "isr") -> str:

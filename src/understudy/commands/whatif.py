@@ -1,0 +1,208 @@
+"""``understudy whatif``: brokers, racks and the like fail or come back, and what that does."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from understudy.commands.verb import (
+    Findings,
+    Verb,
+    answer,
+    nothing_good,
+    paths_argument,
+    publish_once,
+    regex,
+    running,
+)
+from understudy.errors import (
+    EXIT_CANNOT_DECIDE,
+    EXIT_DONE,
+    EXIT_FAILS,
+    EXIT_WARNINGS,
+    BadInputError,
+    UsageError,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from understudy.questions.failures import Asked
+    from understudy.questions.what_if import WhatIf
+    from understudy.snapshot import Snapshots
+
+_EVERY: Final = ("broker", "rack", "pair", "unit")
+_EXIT_CODES: Final = {
+    "safe": EXIT_DONE,
+    "warnings": EXIT_WARNINGS,
+    "cannot-decide": EXIT_CANNOT_DECIDE,
+    "unsafe": EXIT_FAILS,
+}
+_MORE: Final = """
+what can fail:
+  broker:7        a broker
+  rack:b          all brokers of a rack
+  pair:3,7        two brokers
+  unit:switch-1   the brokers of a unit in --dependencies
+  dir:3:ID        a log directory of a broker (KRaft)
+  controller:3    a voter of the quorum (KRaft)
+Several joined by commas fail together. Exit codes: 0 every scenario is safe, 4 some leave no
+replica to spare, 2 some are unsafe, 3 a snapshot cannot tell."""
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    paths_argument(parser)
+    parser.add_argument("--out", required=True, metavar="DIR", help="where the tables go")
+    parser.add_argument(
+        "--fail", action="append", default=[], metavar="A,B", help="these fail together"
+    )
+    parser.add_argument(
+        "--restore", action="append", default=[], metavar="A,B", help="these come back together"
+    )
+    parser.add_argument(
+        "--every",
+        action="append",
+        default=[],
+        choices=_EVERY,
+        help="each of these fails, one after the other from the same start; of every pair only "
+        "the counts are written",
+    )
+    parser.add_argument("--scenarios", metavar="FILE", help="scenarios of any events")
+    parser.add_argument(
+        "--dependencies", metavar="FILE", help="CSV with unit,broker_id: what units are"
+    )
+    parser.add_argument(
+        "--reassignment",
+        metavar="FILE",
+        help="a plan of kafka-reassign-partitions: the same failures also during and after it",
+    )
+    parser.add_argument("--profile", metavar="P", help="whose rules (default: the snapshot's)")
+    parser.add_argument("--release", metavar="R", help="Kafka's release (default: the snapshot's)")
+    parser.add_argument("--force", action="store_true", help="a new run though there is the same")
+    parser.add_argument(
+        "--topic", type=regex, metavar="REGEX", help="list these topics only; all are written"
+    )
+
+
+def _run(args: argparse.Namespace) -> int:
+    from understudy import publish, sources
+    from understudy.report import summary, what_if_text
+
+    if not (args.fail or args.restore or args.every or args.scenarios or args.reassignment):
+        raise UsageError("nothing is asked: --fail broker:7, --every broker, … say what happens")
+    with running("understudy whatif", args) as (spark, progress):
+        progress.doing("reading")
+        asked = _asked(spark, args)
+        snapshots = sources.read(spark, args.paths)
+        held: list[DataFrame] = []
+        try:
+            run = publish.Run.start(
+                "whatif",
+                input_digest=snapshots.input_digest,
+                config_digest=publish.digest(_settings(asked, args)),
+            )
+
+            def find() -> Findings:
+                progress.doing("replaying")
+                return _found(snapshots, asked, args, held)
+
+            outcome = publish_once(spark, args.out, run, progress, find, force=args.force)
+        finally:
+            for frame in held:
+                frame.unpersist()
+            snapshots.close()
+        progress.doing("summing up")
+        published = outcome.published
+        found = (spark, args.out, published.run_id)
+        told = {
+            **outcome.told(args.out),
+            **what_if_text.gather(*found, topic=args.topic, limit=args.limit),
+            "quarantine": summary.quarantine(*found, published.row_counts, limit=args.limit),
+        }
+    return answer(args, told, what_if_text.as_text, code=_EXIT_CODES[outcome.verdict])
+
+
+# --- What is asked -------------------------------------------------------------------------------
+
+
+def _asked(spark: SparkSession, args: argparse.Namespace) -> Asked:
+    from understudy import scenarios
+    from understudy.questions import units
+    from understudy.questions.failures import Asked
+    from understudy.sources import side_tables
+
+    return Asked(
+        together=tuple(map(units.parse, args.fail)),
+        restored=tuple(map(units.parse, args.restore)),
+        every=tuple(dict.fromkeys(args.every)),
+        scenarios=tuple(scenarios.read(spark, args.scenarios)) if args.scenarios else (),
+        dependencies=units.dependencies(
+            side_tables.lines(spark, args.dependencies), args.dependencies
+        )
+        if args.dependencies
+        else {},
+        plan=_plan(spark, args.reassignment) if args.reassignment else None,
+    )
+
+
+def _plan(spark: SparkSession, path: str) -> dict[str, list[int]]:
+    from understudy.sources import reassignment_json, side_tables
+
+    try:
+        said = reassignment_json.read("\n".join(side_tables.lines(spark, path)))
+    except BadInputError as error:
+        raise BadInputError(f"{path}: {error.args[0]}", error.problems) from None
+    return {
+        f"{topic}-{number}": list(partition.replicas)
+        for topic, found in said.topics.items()
+        for number, partition in found.partitions.items()
+    }
+
+
+def _settings(asked: Asked, args: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "together": asked.together,
+        "restored": asked.restored,
+        "every": asked.every,
+        "scenarios": [asdict(scenario) for scenario in asked.scenarios],
+        "dependencies": {name: sorted(ids) for name, ids in asked.dependencies.items()},
+        "plan": asked.plan,
+        "profile": args.profile,
+        "release": args.release,
+    }
+
+
+# --- What is found -------------------------------------------------------------------------------
+
+
+def _found(
+    snapshots: Snapshots, asked: Asked, args: argparse.Namespace, held: list[DataFrame]
+) -> Findings:
+    from understudy.questions.impact import WORST_FIRST
+    from understudy.questions.what_if import what_if
+
+    if snapshots.snapshots.isEmpty():
+        raise nothing_good(snapshots.quarantine, args.limit)
+    answered: WhatIf = what_if(snapshots, asked, profile=args.profile, release=args.release)
+    held += answered.held
+    impact = answered.impact.persist()
+    held.append(impact)
+    verdicts = {row.verdict for row in impact.select("verdict").distinct().collect()}
+    if not verdicts:
+        raise nothing_good(answered.quarantine, args.limit)
+    return Findings(
+        {**answered.tables(), "impact": impact, "quarantine": answered.quarantine},
+        verdict=min(verdicts, key=WORST_FIRST.index),
+        notes=answered.notes,
+    )
+
+
+VERB: Final = Verb(
+    "whatif",
+    "Let brokers, racks or directories fail or come back, and judge what that does to clients.",
+    "understudy whatif store --fail broker:7,rack:b --every broker --out out",
+    _arguments,
+    _run,
+    _MORE,
+)

@@ -1,0 +1,282 @@
+"""What would happen if: the impact of failures on clients, by scenario, partition and broker.
+
+Who leads and who is in sync afterwards is what the controller decides when the scenario is
+replayed; nothing is decided here. The counts of a scenario are those of its snapshot plus what
+changes in the partitions it changes, so that the work follows what is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from understudy import replay as replaying
+from understudy.controller.native.sql import text
+from understudy.controller.profiles import PROFILES
+from understudy.controller.states import NEW_PARTITION, OFFLINE_PARTITION, ONLINE_PARTITION
+from understudy.controller.words import DELETED, ELECTED_UNCLEAN
+from understudy.frames import small_frame
+from understudy.names import PARTITION_KEY, SCENARIO_KEY, SNAPSHOT_KEY
+from understudy.questions import impact as impacts
+from understudy.questions import impact_brokers
+from understudy.questions.availability import counted, is_internal, is_online
+from understudy.questions.failures import Asked, Case, cases
+from understudy.questions.impact_brokers import STATUSES, status
+from understudy.questions.known_clusters import known_clusters
+from understudy.questions.pair_failures import impact_of_pairs
+from understudy.questions.units import PAIR, parse
+from understudy.schemas import (
+    BOOLEAN,
+    IDS,
+    IMPACT,
+    IMPACT_BROKERS,
+    IMPACT_PARTITIONS,
+    RISKS,
+    STRING,
+    conform,
+)
+from understudy.snapshot import Snapshots
+
+_SCHEMAS: Final = {
+    "impact": IMPACT,
+    "impact_partitions": IMPACT_PARTITIONS,
+    "impact_brokers": IMPACT_BROKERS,
+}
+_PARTITION: Final = (*SNAPSHOT_KEY, "topic", "partition")
+_CASES: Final = T.StructType(
+    [
+        *(T.StructField(name, STRING) for name in SCENARIO_KEY),
+        *(T.StructField(name, IDS) for name in ("brokers", "gone", "back")),
+        T.StructField("quorum_survives", BOOLEAN),
+        T.StructField("quorum_reason", STRING),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """The tables of an answer, not yet computed, and what a reader of them should know."""
+
+    impact: DataFrame
+    impact_partitions: DataFrame
+    impact_brokers: DataFrame
+    quarantine: DataFrame
+    notes: list[str]
+    held: tuple[DataFrame, ...] = ()
+
+    def tables(self) -> dict[str, DataFrame]:
+        return {
+            "impact": self.impact,
+            "impact_partitions": self.impact_partitions,
+            "impact_brokers": self.impact_brokers,
+        }
+
+    def close(self) -> None:
+        """Let go of what is held in memory."""
+        for frame in self.held:
+            frame.unpersist()
+
+
+def what_if(
+    snapshots: Snapshots,
+    failures: Asked | Sequence[str],
+    *,
+    reference: Snapshots | None = None,
+    profile: str | None = None,
+    release: str | None = None,
+) -> WhatIf:
+    """Let *failures* happen to the snapshots, each from how things stand there.
+
+    *failures* are units such as ``broker:7`` or ``broker:7,rack:b``, each text a scenario, or all
+    that can be asked. With a *reference*, snapshots of the same keys, impact has columns
+    ``reference_*``: the same failures there. The caller closes the result.
+    """
+    asked = failures if isinstance(failures, Asked) else Asked(tuple(map(parse, failures)))
+    found = _answer(snapshots, asked, profile, release)
+    if reference is None:
+        return found
+    other = _answer(reference, asked, profile, release)
+    return replace(
+        found,
+        impact=impacts.with_reference(found.impact, other.impact),
+        held=(*found.held, *other.held),
+    )
+
+
+def _answer(snapshots: Snapshots, asked: Asked, profile: str | None, release: str | None) -> WhatIf:
+    ruled = _under(snapshots, profile, release)
+    wanted = cases(asked, known_clusters(ruled, assigned=bool(asked.restored)))
+    replay = replaying.replay(
+        snapshots,
+        [case.scenario for case in wanted],
+        profile=profile,
+        release=release,
+        changed_only=True,
+    )
+    ruled = ruled.only(replay.accepted)
+    tables, held = _tables(ruled, wanted, replay)
+    if PAIR in asked.every:
+        tables["impact"] = tables["impact"].unionByName(impact_of_pairs(ruled))
+    return WhatIf(
+        **tables,
+        quarantine=replay.quarantine,
+        notes=replay.notes,
+        held=(*held, *replay.held),
+    )
+
+
+def _tables(
+    snapshots: Snapshots, wanted: Sequence[Case], replay: replaying.Replay
+) -> tuple[dict[str, DataFrame], tuple[DataFrame, ...]]:
+    """The tables of replayed scenarios, and what is kept in memory for them."""
+    spark = snapshots.snapshots.sparkSession
+    if not replay.replayed:
+        return {name: small_frame(spark, [], schema) for name, schema in _SCHEMAS.items()}, ()
+    about = _case_frame(spark, wanted, snapshots)
+    partitions = counted(snapshots)
+    changes = _changes(replay.tables["partition_states"], partitions, about).persist()
+    parts = impact_brokers.before(partitions).persist()
+    sent = impact_brokers.sent(replay.tables["requests"])
+    brokers = impact_brokers.impact_brokers(snapshots, about, parts, changes, sent).persist()
+    several = any(len(case.brokers) > 1 for case in wanted)
+    tables = {
+        "impact": impacts.impact(
+            about,
+            impact_brokers.totals(parts),
+            impact_brokers.touched(partitions, parts, about, several=several),
+            impacts.summed(changes),
+            impacts.brokers_summed(brokers),
+        ),
+        "impact_partitions": conform(changes, IMPACT_PARTITIONS),
+        "impact_brokers": impact_brokers.table(brokers),
+    }
+    return tables, (changes, parts, brokers)
+
+
+def _under(snapshots: Snapshots, profile: str | None, release: str | None) -> Snapshots:
+    """The snapshots as the rules see them that the caller asks for."""
+    rows = snapshots.snapshots
+    if profile in PROFILES:
+        rows = rows.withColumn("mode", F.lit(PROFILES[profile].mode))
+    if release is not None:
+        rows = rows.withColumn("release", F.lit(release))
+    return replace(snapshots, snapshots=rows)
+
+
+def _case_frame(spark: SparkSession, wanted: Sequence[Case], snapshots: Snapshots) -> DataFrame:
+    """The cases with ``complete``; one that names no snapshot stands beside each of them."""
+    rows = [
+        (
+            case.scenario.cluster,
+            case.scenario.snapshot_id,
+            case.scenario.scenario,
+            list(case.brokers),
+            list(case.gone),
+            list(case.back),
+            *(case.quorum or (None, None)),
+        )
+        for case in wanted
+    ]
+    given = small_frame(spark, rows, _CASES)
+    known = snapshots.snapshots.select(*SNAPSHOT_KEY, "complete")
+    fits = [given[key].isNull() | (given[key] == known[key]) for key in SNAPSHOT_KEY]
+    return known.join(F.broadcast(given), on=fits[0] & fits[1], how="inner").select(
+        *(known[key] for key in SNAPSHOT_KEY),
+        *(given[name] for name in _CASES.names if name not in SNAPSHOT_KEY),
+        known["complete"],
+    )
+
+
+# --- Partitions ----------------------------------------------------------------------------------
+
+
+def _changes(states: DataFrame, partitions: DataFrame, about: DataFrame) -> DataFrame:
+    """The partitions that scenarios change, judged before and after, with the risks that come true.
+
+    *states* are what the controller made of them.
+    """
+    before = partitions.selectExpr(
+        *_PARTITION,
+        "replicas AS replicas_before",
+        "leader AS leader_before",
+        "isr AS isr_before",
+        "min_isr",
+        f"(has_state AND {is_online('leader')}) AS was_led",
+        *(f"{status(name)} AS was_{name}" for name in STATUSES),
+    )
+    after = states.select(
+        *PARTITION_KEY,
+        *("replicas", "leader", "isr", "state_before", "state_after", "outcome", "reason"),
+    )
+    return (
+        after.join(before, on=list(_PARTITION), how="inner")
+        .join(F.broadcast(about), on=list(SCENARIO_KEY), how="inner")
+        .transform(_with_states)
+        .where(_IS_CHANGED)
+        .transform(_with_statuses)
+        .selectExpr("*", f"{_risks()} AS risks", f"{is_internal()} AS is_internal")
+    )
+
+
+_IS_CHANGED: Final = (
+    " OR ".join(f"{name} IS DISTINCT FROM {name}_before" for name in ("replicas", "leader", "isr"))
+    + " OR state_after IS DISTINCT FROM state_before"
+)
+
+
+def _with_states(rows: DataFrame) -> DataFrame:
+    """A failover does not know the state before; it is that of a settled controller."""
+    settled = (
+        f"CASE WHEN was_led THEN {text(ONLINE_PARTITION)}"
+        f" WHEN was_never_led THEN {text(NEW_PARTITION)} ELSE {text(OFFLINE_PARTITION)} END"
+    )
+    return rows.withColumn(
+        "state_before",
+        F.expr(f"IF(state_after IS NULL, state_before, coalesce(state_before, {settled}))"),
+    )
+
+
+def _with_statuses(rows: DataFrame) -> DataFrame:
+    """What each partition is afterwards.
+
+    The partition machine of ZooKeeper knows who is online; a quorum controller has no such states
+    and takes the leadership from whoever is not.
+    """
+    is_led = f"IF(state_after IS NULL, leader >= 0, state_after = {text(ONLINE_PARTITION)})"
+    return (
+        rows.withColumn(
+            "led",
+            F.expr(f"coalesce({is_led} AND NOT array_contains(gone, leader), false)"),
+        )
+        .withColumn("is_gone", F.expr(f"outcome = {text(DELETED)}"))
+        .selectExpr(
+            "*",
+            "NOT is_gone AND leader IS NULL AS never_led",
+            "leader IS NOT NULL AND NOT led AS offline",
+            "led AND size(isr) < min_isr AS under_min_isr",
+            "led AND size(isr) = min_isr AS at_min_isr",
+            "leader IS NOT NULL AND NOT (led AND size(isr) >= min_isr) AS acks_all_blocked",
+            "was_led AND led AND leader != leader_before AS leaders_moved",
+            f"outcome = {text(ELECTED_UNCLEAN)} AS unclean",
+            "led AND size(isr) = min_isr AND was_led AND size(isr_before) > min_isr"
+            " AS newly_at_min_isr",
+        )
+    )
+
+
+def _risks() -> str:
+    """Those of the named risks that come true, and were not so before."""
+    lost_leader = "was_led AND array_contains(brokers, leader_before)"
+    conditions = {
+        "rf1_offline": "offline AND was_led AND size(replicas_before) = 1",
+        "unavailable": "offline AND was_led",
+        "full_acks_produce_unavailable": "acks_all_blocked AND was_led AND NOT was_under_min_isr",
+        "acks1_data_loss": f"{lost_leader} AND NOT (led AND leader = leader_before)",
+    }
+    each = ", ".join(f"IF({conditions[risk]}, {text(risk)}, NULL)" for risk in RISKS)
+    return f"array_compact(array({each}))"

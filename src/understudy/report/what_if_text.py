@@ -1,0 +1,170 @@
+"""What failures would do, in a screenful: the verdict, the worst scenarios, who is at risk."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from understudy import publish
+from understudy.names import SCENARIO_KEY
+from understudy.questions.impact import CANNOT_DECIDE, SAFE, UNSAFE, WARNINGS, WORST_FIRST
+from understudy.report.summary import first_rows, refusals, told_tables
+from understudy.report.tables import amount, table, wrapped
+from understudy.schemas import RISKS
+
+Told = dict[str, Any]
+
+_RISKS: Final = {
+    "rf1_offline": "a single replica goes offline",
+    "unavailable": "no leader",
+    "full_acks_produce_unavailable": "no leader or under min ISR: acks=all is refused",
+    "acks1_data_loss": "the leader dies: writes with acks=1 that only it had may be lost",
+}
+_VERDICTS: Final = {
+    UNSAFE: "unsafe",
+    CANNOT_DECIDE: "cannot be decided",
+    WARNINGS: "with warnings",
+    SAFE: "safe",
+}
+_COUNTS: Final = ("unavailable", "full_acks_produce_unavailable", "unclean", "newly_at_min_isr")
+_SHOWN: Final = (
+    *(*SCENARIO_KEY, "verdict", *_COUNTS, "leaders_moved", "partitions", "reason"),
+    *("offline_before", "offline", "acks_all_blocked_before", "acks_all_blocked", "brokers"),
+    *("at_min_isr_before", "at_min_isr", "leader_skew", "busiest_broker", "busiest_bytes"),
+    "internal_topics",
+)
+
+
+# --- Gathering -----------------------------------------------------------------------------------
+
+
+def gather(spark: SparkSession, root: str, run_id: str, *, topic: str | None, limit: int) -> Told:
+    """The facts of one published answer, ready for JSON."""
+    impact = publish.read_runs(spark, root, "impact", [run_id])
+    partitions = publish.read_runs(spark, root, "impact_partitions", [run_id])
+    if topic is not None:
+        partitions = partitions.where(F.col("topic").rlike(topic))
+    worst = F.array_position(F.lit(list(WORST_FIRST)), F.col("verdict"))
+    count, first = first_rows(
+        impact.select(*_SHOWN),
+        [worst, *(F.desc(name) for name in (*_COUNTS, "leaders_moved")), *SCENARIO_KEY],
+        limit,
+    )
+    row = impact.agg(
+        *(F.count_if(F.col("verdict") == name).alias(name) for name in WORST_FIRST),
+        *(F.count_if(F.col(risk) > 0).alias(risk) for risk in RISKS),
+        F.array_sort(F.array_distinct(F.flatten(F.collect_set("internal_topics")))).alias(
+            "internal_topics"
+        ),
+    ).first()
+    totals = row.asDict() if row is not None else {}
+    at_risk, named = first_rows(
+        partitions.where("size(risks) > 0").select(
+            *SCENARIO_KEY, "topic", "partition", "risks", "leader_before", "leader", "isr", "reason"
+        ),
+        [F.desc(F.array_contains("risks", "unavailable")), *SCENARIO_KEY, "topic", "partition"],
+        limit,
+    )
+    return {
+        "scenarios": {"count": count, "first": first},
+        "verdicts": {name: totals.get(name, 0) for name in WORST_FIRST},
+        "risks": {risk: totals.get(risk, 0) for risk in RISKS},
+        "internal_topics": totals.get("internal_topics", []),
+        "at_risk": {"count": at_risk, "first": named, "topic": topic},
+    }
+
+
+# --- Telling -------------------------------------------------------------------------------------
+
+
+def as_text(told: Told) -> str:
+    blocks = [
+        [_headline(told)],
+        _told_scenarios(told),
+        _told_risks(told),
+        _told_internal(told),
+        _told_partitions(told),
+        [line for note in told["notes"] for line in wrapped(f"Note: {note}.")],
+        refusals(told.get("quarantine", {})),
+        told_tables(told),
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _headline(told: Told) -> str:
+    parts = [f"{told['verdicts'][v]:,} {word}" for v, word in _VERDICTS.items()]
+    counted = [part for part in parts if not part.startswith("0 ")]
+    scenarios = amount(told["scenarios"]["count"], "scenario")
+    return f"Verdict: {told['verdict']}. Of {scenarios}: {', '.join(counted)}."
+
+
+def _told_scenarios(told: Told) -> list[str]:
+    found = told["scenarios"]
+    keys = _telling_keys(found["first"])
+    rows = [
+        (
+            *(row[key] for key in keys),
+            row["scenario"],
+            row["verdict"],
+            row["unavailable"],
+            row["full_acks_produce_unavailable"],
+            row["unclean"],
+            row["newly_at_min_isr"],
+            row["leaders_moved"],
+            row["reason"] or "",
+        )
+        for row in found["first"]
+    ]
+    headings = (*keys, "scenario", "verdict", "offline", "blocked", "unclean", "at min", "moved")
+    return [
+        f"Scenarios, the worst first: {_listed(found, 'scenario')}",
+        *table((*headings, "why"), rows),
+        "  offline, blocked (acks=all), at min (ISR): partitions that newly are so",
+    ]
+
+
+def _telling_keys(rows: list[Told]) -> list[str]:
+    """A column that says the same everywhere says nothing."""
+    return [key for key in SCENARIO_KEY[:2] if len({row[key] for row in rows}) > 1]
+
+
+def _told_risks(told: Told) -> list[str]:
+    rows = [(told["risks"][risk], risk, meaning) for risk, meaning in _RISKS.items()]
+    return ["Risks that come true", *table(("scenarios", "risk", ""), rows)]
+
+
+def _told_internal(told: Told) -> list[str]:
+    if not told["internal_topics"]:
+        return []
+    return wrapped(f"Internal topics at risk: {', '.join(told['internal_topics'])}.")
+
+
+def _told_partitions(told: Told) -> list[str]:
+    found = told["at_risk"]
+    if not found["count"]:
+        return []
+    keys = _telling_keys(found["first"])
+    rows = [
+        (
+            f"{row['topic']}-{row['partition']}",
+            *(row[key] for key in keys),
+            row["scenario"],
+            row["leader_before"],
+            row["leader"],
+            ", ".join(row["risks"]),
+        )
+        for row in found["first"]
+    ]
+    matching = f" (topics matching {found['topic']})" if found["topic"] else ""
+    return [
+        f"Partitions at risk{matching}: {_listed(found, 'row')}",
+        *table(("partition", *keys, "scenario", "led by", "then by", "risks"), rows),
+    ]
+
+
+def _listed(found: Told, one: str) -> str:
+    shown = len(found["first"])
+    told = amount(found["count"], one)
+    return told if shown >= found["count"] else f"{told} (the first {shown:,} follow)"

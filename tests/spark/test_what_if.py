@@ -1,0 +1,150 @@
+"""What failures do, against a second opinion in plain Python and against the replay itself."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+import failure_model as model
+from clusters import Document, cluster, partition
+from commands import told
+from understudy import publish, sources
+from understudy.questions.failures import Asked
+from understudy.questions.units import parse
+from understudy.questions.what_if import WhatIf, what_if
+from understudy.schemas import RISKS
+
+CLUSTERS_PER_EXAMPLE = 60
+COUNTS = (
+    *(
+        f"{name}{suffix}"
+        for name in (
+            *("partitions", "offline", "under_min_isr", "at_min_isr", "acks_all_blocked"),
+            "never_led",
+        )
+        for suffix in ("", "_before")
+    ),
+    *("unclean", "leaders_moved", "newly_at_min_isr", *RISKS),
+)
+
+
+def written(folder: Path, docs: list[Document], name: str = "snapshots.jsonl") -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text("\n".join(map(json.dumps, docs)), encoding="utf-8")
+    return str(path)
+
+
+def rows(found: WhatIf, table: str) -> list[dict[str, Any]]:
+    return [row.asDict(recursive=True) for row in found.tables()[table].collect()]
+
+
+@settings(
+    max_examples=1,
+    deadline=None,
+    phases=[Phase.generate],  # a batch is its own best example; the failing cluster is named
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(seed=st.integers(0, 2**32))
+def test_failures_of_random_clusters(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    """Each broker, each rack and each pair; pairs both in closed form and replayed."""
+    rng = Random(seed)
+    docs = {f"c{n:03}": model.random_cluster(rng, f"c{n:03}") for n in range(CLUSTERS_PER_EXAMPLE)}
+    replayed_pairs = tuple(parse(f"broker:{a},broker:{b}") for a, b in combinations(range(1, 7), 2))
+    read = sources.read(spark, [written(tmp_path, list(docs.values()))])
+    found = what_if(read, Asked(together=replayed_pairs, every=("broker", "rack", "pair")))
+    try:
+        impacts = rows(found, "impact")
+        loads = rows(found, "impact_brokers")
+    finally:
+        found.close()
+        read.close()
+    for row in impacts:
+        doc = docs[row["cluster"]]
+        expected = model.impact(doc, row["brokers"])
+        ours = {name: row[name] for name in COUNTS}
+        assert ours == {name: expected.get(name, 0) for name in COUNTS}, (doc, row["scenario"])
+        assert row["internal_topics"] == expected["internal_topics"], (doc, row["scenario"])
+    expected_scenarios = {
+        (name, scenario) for name, doc in docs.items() for scenario in _scenarios(doc)
+    }
+    assert {(row["cluster"], row["scenario"]) for row in impacts} >= expected_scenarios
+    brokers = {(row["cluster"], row["scenario"]): row["brokers"] for row in impacts}
+    for row in loads:
+        doc, key = docs[row["cluster"]], (row["cluster"], row["scenario"])
+        expected_load = model.loads(doc, brokers[key]).get(row["broker_id"], (0, 0, 0, 0))
+        ours_load = (
+            *(row["leaders_before"], row["leaders"]),
+            *(row["followers_before"], row["followers"]),
+        )
+        assert ours_load == expected_load, (doc, row)
+
+
+def _scenarios(doc: Document) -> list[str]:
+    live = sorted(model.live_brokers(doc))
+    racks = {b["rack"] for b in doc["brokers"] if b["id"] in live}
+    return [
+        *(f"broker:{b}" for b in live),
+        *(f"rack:{rack}" for rack in racks),
+        *(f"pair:{a},{b}" for a, b in combinations(live, 2)),
+    ]
+
+
+# --- One small cluster, by hand ----------------------------------------------------------------
+
+
+def small_cluster() -> Document:
+    """Broker 1 is the controller; orders needs two in sync."""
+    doc = cluster(
+        {
+            "orders": [
+                partition([1, 2, 3], (1, 4, [1, 2, 3]), number=0),
+                partition([2, 3, 4], (2, 4, [2, 3]), number=1),
+                partition([4], (4, 4, [4]), number=2),
+            ],
+            "__consumer_offsets": [partition([3, 4], (3, 1, [3]))],
+            "going": [partition([2], (2, 1, [2]))],
+        },
+        live=[1, 2, 3, 4],
+        queued=["going"],
+    )
+    doc["topics"][0]["configs"] = {"min.insync.replicas": "2"}
+    for broker, rack in zip(doc["brokers"], "aabb", strict=True):
+        broker["rack"] = rack
+    return doc
+
+
+def test_the_command_from_documents_to_a_verdict(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = written(tmp_path, [small_cluster()]), str(tmp_path / "out")
+    answer = told(capsys, 2, "whatif", path, "--every", "broker", "--fail", "rack:b", "--out", out)
+    assert answer["verdict"] == "unsafe"
+    assert answer["verdicts"] == {"unsafe": 4, "cannot-decide": 0, "warnings": 1, "safe": 0}
+    assert answer["internal_topics"] == ["__consumer_offsets"]
+    worst = answer["scenarios"]["first"][0]
+    assert worst["scenario"] == "rack:b"
+    assert (worst["unavailable"], worst["full_acks_produce_unavailable"]) == (2, 4)
+    assert worst["reason"].startswith("2 partitions lose their leader; 2 more block acks=all")
+    partitions = {
+        (row.scenario, row.topic, row.partition): row
+        for row in publish.read_runs(spark, out, "impact_partitions", [answer["run_id"]]).collect()
+    }
+    moved = partitions["broker:1", "orders", 0]
+    assert (moved.leader_before, moved.leader, moved.isr, moved.min_isr) == (1, 2, [2, 3], 2)
+    assert (moved.state_before, moved.state_after) == ("OnlinePartition", "OnlinePartition")
+    assert moved.risks == ["acks1_data_loss"]
+    lost = partitions["broker:4", "orders", 2]
+    assert lost.risks == list(RISKS)
+    assert (lost.leader, lost.state_after) == (-1, "OfflinePartition")
+    assert not [key for key in partitions if key[1] == "going"]
+    again = told(capsys, 2, "whatif", path, "--every", "broker", "--fail", "rack:b", "--out", out)
+    assert again["already_published"]
