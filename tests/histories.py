@@ -214,7 +214,7 @@ PAIRS: dict[str, Pair] = {
     ),
     "a reassignment done": (
         zk(partition([1, 2], (1, 4, [1, 2]))),
-        zk(assigned([3, 1], [], [], 1, 6, [1, 3], 13)),
+        zk(assigned([3, 1], [], [], 1, 7, [1, 3], 14)),
         [
             {"partitions": {"t-0": [3, 1]}, "type": "reassign"},
             {"isr": [1, 2, 3], "partition": "t-0", "type": "isr_change"},
@@ -222,7 +222,7 @@ PAIRS: dict[str, Pair] = {
     ),
     "a reassignment that ends": (
         zk(assigned([3, 1, 2], [3], [2], 1, 5, [1, 2], 11)),
-        zk(assigned([3, 1], [], [], 1, 6, [1, 3], 13)),
+        zk(assigned([3, 1], [], [], 1, 7, [1, 3], 14)),
         [{"isr": [1, 2, 3], "partition": "t-0", "type": "isr_change"}],
     ),
     "a reassignment replaced": (

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from understudy.controller.interpreter import SnapshotRows
@@ -192,16 +191,18 @@ class _Replay:
 
         (Clients write assignments, and leaders of old releases write ISRs: no controller does.)
         """
-        about = (self._about.get(subject, ()) for subject in (key[0], key))
-        return list(self._made_by.get((key, field), ())) or sorted({*chain.from_iterable(about)})
+        about = {*self._about.get(key[0], ()), *self._about.get(key, ())}
+        return list(self._made_by.get((key, field), ())) or sorted(about)
 
     def _subjects(self) -> Mapping[str | TopicPartition, list[int]]:
         """The numbers of the events that name a topic or a partition."""
         about: defaultdict[str | TopicPartition, list[int]] = defaultdict(list)
         for number, event in enumerate(self._events, start=1):
             scope = self._profile.scope_of([event])
-            for subject in (*scope.topics, *scope.partitions):
-                about[subject].append(number)
+            for topic in scope.topics:
+                about[topic].append(number)
+            for key in scope.partitions:
+                about[key].append(number)
         return about
 
     def reason(self, key: TopicPartition, numbers: Sequence[int]) -> str:

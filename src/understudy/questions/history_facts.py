@@ -94,7 +94,7 @@ def gathered(facts: Iterable[Fact]) -> list[Event]:
     same: defaultdict[Any, list[Fact]] = defaultdict(list)
     for fact in facts:
         same[_identity(fact)].append(fact)
-    parts: defaultdict[tuple[int, int, str], dict[Any, _Part]] = defaultdict(dict)
+    parts: defaultdict[tuple[int, int, str], dict[_Part, Item | None]] = defaultdict(dict)
     for stated in same.values():
         place = min(fact.place for fact in stated)
         weight = sum(fact.weight for fact in stated)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import reduce
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -32,6 +33,10 @@ _BROKER: Final = (
     *("endpoints", "log_dirs"),
 )
 _SETTING: Final = ("scope", "name", "key", "value")
+_SNAPSHOT: Final = (
+    *("snapshot_id", "mode", "release", "metadata_version", "elr_enabled"),
+    *("controller_id", "controller_epoch"),
+)
 _LISTS: Final = ("brokers", "settings", "queued_topics", "followed")
 _MAY_BE_UNKNOWN: Final = ("leader_epoch", "partition_epoch")
 
@@ -40,27 +45,29 @@ def feed(snapshots: Snapshots) -> DataFrame:
     """Rows for :func:`intervals`: those of one interval in one partition, one after the other."""
     numbers = numbered(snapshots.snapshots)
     settled = _settled(snapshots)
+    known = _known(settled, numbers)
     topics = steps(settled.topics, ["topic"], numbers).where("NOT (before <=> after)")
-    partitions = _partitions(settled, topics, numbers)
-    sides = _sides(settled, numbers)
-    no_side, no_topic, no_partition = (
-        null(frame.schema["part"].dataType.simpleString())
-        for frame in (sides, topics_of(topics), partitions)
+    kinds = {
+        "side": _sides(known),
+        "topic": topics.selectExpr(*STEP_KEY, _whole("topic")),
+        "part": _partitions(settled, topics, known, numbers),
+    }
+    nothing = {name: null(df.schema["part"].dataType.simpleString()) for name, df in kinds.items()}
+    rows = (
+        df.selectExpr(*STEP_KEY, *((nothing | {name: "part"})[each] for each in kinds))
+        for name, df in kinds.items()
     )
     return (
-        sides.selectExpr(
-            *STEP_KEY, "part AS side", f"{no_topic} AS topic", f"{no_partition} AS part"
-        )
-        .unionAll(topics_of(topics).selectExpr(*STEP_KEY, no_side, "part", no_partition))
-        .unionAll(partitions.selectExpr(*STEP_KEY, no_side, no_topic, "part"))
+        reduce(DataFrame.unionAll, rows)
+        .toDF(*STEP_KEY, *kinds)
         .repartition(*STEP_KEY)
         .sortWithinPartitions(*STEP_KEY)
     )
 
 
-def topics_of(topics: DataFrame) -> DataFrame:
-    whole = struct(topic="topic", before="before", after="after")
-    return topics.selectExpr(*STEP_KEY, f"{whole} AS part")
+def _whole(*key: str) -> str:
+    fields = {name: name for name in (*key, "before", "after")}
+    return f"{struct(**fields)} AS part"
 
 
 def _settled(snapshots: Snapshots) -> Snapshots:
@@ -72,85 +79,92 @@ def _settled(snapshots: Snapshots) -> Snapshots:
     return replace(snapshots, partitions=noted).with_defaults()
 
 
-def _partitions(settled: Snapshots, topics: DataFrame, numbers: DataFrame) -> DataFrame:
+def _partitions(
+    settled: Snapshots, topics: DataFrame, known: DataFrame, numbers: DataFrame
+) -> DataFrame:
     """The partitions that changed, and those a controller might have changed.
 
     What no event of the interval is about, what is led by a broker that nothing happened to and in
     sync with such brokers only, stays as it is under any rules.
     """
-    steady = (
-        steps(settled.brokers, ["broker_id"], numbers)
-        .where("before <=> after AND after.alive AND NOT after.shutting_down")
-        .groupBy(*STEP_KEY)
-        .agg(F.collect_list("broker_id").alias("steady"))
-    )
     changed_topics = topics.select(*STEP_KEY, "topic", F.lit(True).alias("is_of_changed"))
+    # The first partition of a topic bounds its min ISR in KRaft, and shows that there is a topic.
     may_change = """before.has_state IS NOT TRUE
         OR NOT array_contains(steady, before.leader)
         OR size(array_except(before.isr, steady)) > 0
         OR size(before.adding) + size(before.removing) > 0
         OR array_contains(before.offline_dirs, before.leader)
         OR is_of_changed OR (is_kraft AND partition = 0)"""
-    whole = struct(topic="topic", partition="partition", before="before", after="after")
     return (
         steps(settled.partitions, ["topic", "partition"], numbers)
-        .join(F.broadcast(numbers.select(*STEP_KEY, "is_kraft")), list(STEP_KEY))
-        .join(F.broadcast(steady), list(STEP_KEY), "left")
+        .join(F.broadcast(known.select(*STEP_KEY, "is_kraft", "steady")), list(STEP_KEY))
         .join(F.broadcast(changed_topics), [*STEP_KEY, "topic"], "left")
-        .withColumn("steady", F.expr(f"coalesce(steady, {NO_IDS})"))
         .where(f"NOT (before <=> after) OR {may_change}")
-        .selectExpr(*STEP_KEY, f"{whole} AS part")
+        .selectExpr(*STEP_KEY, _whole("topic", "partition"))
     )
 
 
-def _sides(settled: Snapshots, numbers: DataFrame) -> DataFrame:
-    """Each snapshot as the end of one interval and the beginning of the next."""
+def _known(settled: Snapshots, numbers: DataFrame) -> DataFrame:
+    """One row per snapshot: what it says of the whole cluster, in lists as long as its brokers.
+
+    ``steady`` are the brokers that are as they were a snapshot earlier, and alive.
+    """
     broker = struct(**{name: name for name in _BROKER})
-    brokers = settled.brokers.groupBy(*SNAPSHOT_KEY).agg(
-        F.expr(f"array_sort(collect_list({broker})) AS brokers")
-    )
     setting = struct(**{name: name for name in _SETTING})
-    settings = (
-        settled.configs.where(f"key IN ({', '.join(map(text, DECISIVE_SETTINGS))})")
-        .groupBy(*SNAPSHOT_KEY)
-        .agg(F.expr(f"array_sort(collect_list({setting})) AS settings"))
-    )
-    queued = (
-        settled.topics.where("queued_for_deletion")
-        .groupBy(*SNAPSHOT_KEY)
-        .agg(F.expr("collect_list(topic) AS queued_topics"))
-    )
+    decisive = f"key IN ({', '.join(map(text, DECISIVE_SETTINGS))})"
     followed = (
         settled.partitions.where(f"size(isr) > 1 AND leader <> {NO_LEADER}")
         .selectExpr(*SNAPSHOT_KEY, "explode(isr) AS broker_id")
+        .distinct()
+    )
+    found = {
+        "brokers": settled.brokers.selectExpr(*SNAPSHOT_KEY, f"{broker} AS found"),
+        "settings": settled.configs.where(decisive).selectExpr(
+            *SNAPSHOT_KEY, f"{setting} AS found"
+        ),
+        "queued_topics": settled.topics.where("queued_for_deletion").selectExpr(
+            *SNAPSHOT_KEY, "topic AS found"
+        ),
+        "followed": followed.selectExpr(*SNAPSHOT_KEY, "broker_id AS found"),
+    }
+    nothing = {name: null(df.schema["found"].dataType.simpleString()) for name, df in found.items()}
+    tagged = (
+        df.selectExpr(*SNAPSHOT_KEY, *((nothing | {name: "found"})[each] for each in found))
+        for name, df in found.items()
+    )
+    # One shuffle for all of the lists, which is what they are laid side by side for.
+    lists = (
+        reduce(DataFrame.unionAll, tagged)
+        .toDF(*SNAPSHOT_KEY, *found)
         .groupBy(*SNAPSHOT_KEY)
-        .agg(F.expr("collect_set(broker_id) AS followed"))
+        .agg(*(F.expr(f"array_sort(collect_list({name})) AS {name}") for name in found))
     )
     rules = settled.snapshots.select(
         *SNAPSHOT_KEY, "mode", "release", "metadata_version", "elr_enabled"
     )
-    known = numbers.join(rules, list(SNAPSHOT_KEY))
-    for lists in (brokers, settings, queued, followed):
-        known = known.join(lists, list(SNAPSHOT_KEY), "left")
-    snapshot = struct(
-        **{
-            name: name
-            for name in (
-                *("snapshot_id", "mode", "release", "metadata_version", "elr_enabled"),
-                *("controller_id", "controller_epoch"),
-            )
-        }
+    known = numbers.join(rules, list(SNAPSHOT_KEY)).join(lists, list(SNAPSHOT_KEY), "left")
+    # Compared by their hashes: there may be a thousand brokers, each with lists of its own.
+    seen = "transform(brokers, b -> xxhash64(b))"
+    earlier = f"lag({seen}) OVER (PARTITION BY cluster ORDER BY number)"
+    is_steady = "b.alive AND NOT b.shutting_down AND array_contains(earlier, xxhash64(b))"
+    return added(
+        added(known, earlier=earlier),
+        steady=f"coalesce(filter(brokers, b -> {is_steady}).broker_id, {NO_IDS})",
     )
+
+
+def _sides(known: DataFrame) -> DataFrame:
+    """Each snapshot as the end of one interval and the beginning of the next."""
+    snapshot = struct(**{name: name for name in _SNAPSHOT})
     side = struct(
         is_new="at = number",
         snapshot=snapshot,
         **{name: f"coalesce({name}, array())" for name in _LISTS},
     )
     return (
-        known.withColumn("at", F.expr("explode(array(number, number + 1))"))
+        added(known, at="explode(array(number, number + 1))")
         .where("at BETWEEN 2 AND last")
-        .selectExpr("cluster", f"{side} AS part", "at AS number")
-        .select(*STEP_KEY, "part")
+        .selectExpr("cluster", "at AS number", f"{side} AS part")
     )
 
 

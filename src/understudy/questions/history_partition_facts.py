@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from understudy.controller.words import NO_LEADER
+from understudy.questions import history_partition_traces as traces
 from understudy.questions.history_facts import (
     BEFORE_FAILOVER,
     Fact,
@@ -13,7 +14,10 @@ from understudy.questions.history_facts import (
     event_text,
 )
 from understudy.questions.history_interval import Interval
-from understudy.questions.history_partitions import PartitionStep, TopicStep, partition_steps
+from understudy.questions.history_partitions import PartitionStep, partition_steps
+from understudy.questions.history_reports import Reports
+from understudy.questions.history_step_facts import fact_of, ids_text, isr_report, name_of
+from understudy.questions.history_topics import TopicStep
 
 
 def topic_facts(interval: Interval) -> Iterator[Fact]:
@@ -41,26 +45,6 @@ def partition_facts(interval: Interval) -> Iterator[Fact]:
             yield from facts(step)
 
 
-def name_of(step: PartitionStep) -> str:
-    return f"{step.topic}-{step.partition}"
-
-
-def _ids(ids: Iterable[int]) -> str:
-    return f"[{', '.join(map(str, ids))}]"
-
-
-def _fact(
-    step: PartitionStep,
-    place: int,
-    event: str,
-    said: str,
-    *,
-    item: Item | None = None,
-    rank: int = 0,
-) -> Fact:
-    return Fact(place, event, said, item, rank=rank, topic=step.topic, nth=step.partition)
-
-
 # --- Topics and assignments --------------------------------------------------------------------
 
 
@@ -78,7 +62,7 @@ def _creations(step: PartitionStep) -> Iterator[Fact]:
     yield Fact(
         _place_of_creation(step),
         event,
-        f"{name_of(step)} was not there and has replicas {_ids(step.replicas)}",
+        f"{name_of(step)} was not there and has replicas {ids_text(step.replicas)}",
         Item(path, first, str(step.partition)),
         topic=step.topic,
         nth=step.partition,
@@ -105,7 +89,7 @@ def _deletion_answers(step: PartitionStep) -> Iterator[Fact]:
     if step.after is not None or step.interval.is_kraft:
         return
     for r in step.old_replicas:
-        yield _fact(
+        yield fact_of(
             step,
             Place.DELETION_ANSWER,
             event_text("stop_replica_response", broker=r),
@@ -117,13 +101,15 @@ def _deletion_answers(step: PartitionStep) -> Iterator[Fact]:
 
 def _reassignments(step: PartitionStep) -> Iterator[Fact]:
     on_the_way = " on the way to {}"
-    was = _ids(step.old_replicas)
-    was += on_the_way.format(_ids(step.old_target)) if step.was_pending else ""
-    now = _ids(step.replicas) + (on_the_way.format(_ids(step.target)) if step.is_pending else "")
+    was = ids_text(step.old_replicas)
+    was += on_the_way.format(ids_text(step.old_target)) if step.was_pending else ""
+    now = ids_text(step.replicas) + (
+        on_the_way.format(ids_text(step.target)) if step.is_pending else ""
+    )
     again = ", and the controller wrote its record anew as it was" if step.is_repeated else ""
     said = f"{name_of(step)} had replicas {was} and has {now}{again}"
     if step.is_reassigned or step.is_repeated:
-        yield _fact(
+        yield fact_of(
             step,
             Place.REASSIGNMENT + step.place_shift,
             event_text("reassign"),
@@ -131,7 +117,7 @@ def _reassignments(step: PartitionStep) -> Iterator[Fact]:
             item=Item(("partitions",), list(step.target), name_of(step)),
         )
     if step.is_cancelled:
-        yield _fact(
+        yield fact_of(
             step,
             Place.CANCELLATION + step.place_shift,
             event_text("cancel_reassignment"),
@@ -142,7 +128,7 @@ def _reassignments(step: PartitionStep) -> Iterator[Fact]:
 
 def _dir_assignments(step: PartitionStep) -> Iterator[Fact]:
     for broker, directory in step.assigned:
-        yield _fact(
+        yield fact_of(
             step,
             Place.DIR_ASSIGNMENT,
             event_text("assign_dirs", broker=broker),
@@ -152,127 +138,17 @@ def _dir_assignments(step: PartitionStep) -> Iterator[Fact]:
         )
 
 
-# --- Brokers, as partitions betray them --------------------------------------------------------
-
-
-def _shutdown(place: int, broker: int, said: str) -> Fact:
-    return Fact(place, event_text("controlled_shutdown", broker=broker), said, rank=2 * broker)
-
-
-def _departures(step: PartitionStep) -> Iterator[Fact]:
-    """Brokers the controller took out of ISRs although they never went away."""
-    if step.interval.is_kraft:
-        return
-    for r in step.dirless:
-        why = f"by the controller, though broker {r} never went away"
-        if r in step.failed_dirs:
-            why = f"and its log directory on broker {r} is offline"
-        yield _fact(
-            step,
-            Place.LOG_DIR + step.place_shift,
-            event_text("log_dir_failure", broker=r),
-            f"{name_of(step)} had ISR {_ids(step.old_isr)} and has {_ids(step.isr)}, {why}",
-            item=Item(("partitions",), name_of(step)),
-            rank=r,
-        )
-    for r in step.departed:
-        yield _shutdown(
-            Place.SHUTDOWN + step.place_shift,
-            r,
-            f"the controller took broker {r} out of every ISR with other members, though it never"
-            " went away",
-        )
-
-
-def _lingering(step: PartitionStep) -> Iterator[Fact]:
-    """Brokers that fetched on after their controlled shutdown, and were taken out twice."""
-    for r in step.rejoined:
-        yield _shutdown(
-            Place.SHUTDOWN_BEFORE_FAILURE,
-            r,
-            f"the controller took broker {r} out of ISRs twice before it was gone, and leaders let"
-            " it in between",
-        )
-    if len(step.rejoined) == 1:
-        others = tuple(r for r in step.old_isr if r not in step.rejoined)
-        yield _report(step, Place.ISR_BEFORE_FAILURE, others + step.rejoined, 0)
-
-
-def _before_the_failover(step: PartitionStep) -> Iterator[Fact]:
-    """Brokers that are gone, and whose partitions the controller before still moved.
-
-    Nobody outlives the own failure, so where that was the controller itself it had shut down.
-    """
-    broker, interval = step.old_leader, step.interval
-    is_moved = (
-        step.place_shift < 0
-        and step.is_kept
-        and step.elections > 0
-        and step.leader != broker
-        and broker in interval.broke_off
-    )
-    if not is_moved:
-        return
-    said = (
-        f"broker {broker} was alive and is gone or registered anew, and the controller of epoch"
-        f" {interval.old_epoch} still moved what it led"
-    )
-    if broker == interval.old_controller:
-        yield _shutdown(Place.SHUTDOWN + step.place_shift, broker, said)
-    else:
-        yield Fact(
-            Place.FAILURE + step.place_shift,
-            event_text("broker_failure"),
-            said,
-            Item(("brokers",), broker),
-            nth=broker,
-        )
-
-
-def _order_of_failures(step: PartitionStep) -> Iterator[Fact]:
-    """The quorum fences one broker after the other, and leader epochs tell which came first.
-
-    When a leader is gone and so is the first who could follow it, a leader epoch that rose twice
-    says that the follower led for a while.
-    """
-    gone = step.interval.gone
-    if not (step.interval.is_kraft and step.is_kept and step.elections > 0):
-        return
-    in_line = (r for r in step.old_replicas if r != step.old_leader and r in step.old_isr)
-    heir = next(in_line, None)
-    if step.old_leader not in gone or heir not in gone:
-        return
-    follows = 1 if step.elections > 1 else -1
-    for broker, weight in ((heir, follows), (step.old_leader, -follows)):
-        yield Fact(
-            Place.FAILURE,
-            event_text("broker_failure"),
-            None,
-            Item(("brokers",), broker),
-            weight=weight,
-        )
-
-
 # --- ISRs and elections ------------------------------------------------------------------------
 
 
 def _isr_changes(step: PartitionStep) -> Iterator[Fact]:
-    for n, isr in enumerate(step.reports):
+    for n, isr in enumerate(Reports(step).all):
         # Of a broker that is gone, leaders were faster than the controller.
         left_out = [r for r in step.old_isr if r not in isr]
         is_early = n == 0 and step.elections == 0
         is_early = is_early and not step.interval.broke_off.isdisjoint(left_out)
         place = Place.ISR_BEFORE_FAILURE if is_early else Place.ISR
-        yield _report(step, place + step.place_shift, isr, n)
-
-
-def _report(step: PartitionStep, place: int, isr: tuple[int, ...], rank: int) -> Fact:
-    said = f"{name_of(step)} had ISR {_ids(step.old_isr)} and has {_ids(step.isr)}"
-    if step.by_leaders is not None:
-        changes = "change" if step.by_leaders == 1 else "changes"
-        said += f", after {step.by_leaders} {changes} by leaders"
-    event = event_text("isr_change", isr=list(isr), partition=name_of(step))
-    return _fact(step, place, event, said, rank=rank)
+        yield isr_report(step, place + step.place_shift, isr, n)
 
 
 def _elections(step: PartitionStep) -> Iterator[Fact]:
@@ -280,8 +156,8 @@ def _elections(step: PartitionStep) -> Iterator[Fact]:
         return
     was = "unknown" if step.before is None else step.before["leader_epoch"]
     led = (
-        f"{name_of(step)} was led by {_leader(step.old_leader)} with ISR {_ids(step.old_isr)} and"
-        f" leader epoch {was}, and is led by {step.leader} with leader epoch"
+        f"{name_of(step)} was led by {_leader(step.old_leader)} with ISR {ids_text(step.old_isr)}"
+        f" and leader epoch {was}, and is led by {step.leader} with leader epoch"
         f" {step.after['leader_epoch'] if step.after else None}"
     )
     kinds = (
@@ -300,7 +176,7 @@ def _elections(step: PartitionStep) -> Iterator[Fact]:
     )
     for is_so, event_type, place, why in kinds:
         if is_so:
-            yield _fact(
+            yield fact_of(
                 step,
                 place + step.place_shift,
                 event_text(event_type),
@@ -317,10 +193,10 @@ _KINDS = (
     _creations,
     _deletion_answers,
     _reassignments,
-    _departures,
-    _lingering,
-    _before_the_failover,
-    _order_of_failures,
+    traces.departures,
+    traces.lingering,
+    traces.before_the_failover,
+    traces.order_of_failures,
     _dir_assignments,
     _isr_changes,
     _elections,

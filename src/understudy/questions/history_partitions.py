@@ -7,7 +7,7 @@ quorum raises them by other rules, so there only what is seen counts.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -15,48 +15,12 @@ from typing import Any, Final
 from understudy.controller.kraft_partitions import LOST, MIGRATING, UNASSIGNED
 from understudy.controller.words import NO_LEADER
 from understudy.questions.history_facts import BEFORE_FAILOVER
-from understudy.questions.history_interval import Change, Interval, Row
+from understudy.questions.history_interval import Interval, Row
+from understudy.questions.history_topics import TopicStep
 
 Ids = tuple[int, ...]
 
 _NO_DIRECTORIES: Final = frozenset((MIGRATING, UNASSIGNED, LOST))
-_MOST_UNSEEN: Final = 50
-
-
-@dataclass(frozen=True)
-class TopicStep:
-    """What became of a topic; *is_recreated* is another topic under the name of an old one."""
-
-    change: Change | None
-
-    def _flag(self, row: Row | None) -> bool:
-        return row is not None and bool(row["queued_for_deletion"])
-
-    @cached_property
-    def is_recreated(self) -> bool:
-        if self.change is None or self.change.before is None or self.change.after is None:
-            return False
-        ids = self.change.before["topic_id"], self.change.after["topic_id"]
-        return None not in ids and ids[0] != ids[1]
-
-    @cached_property
-    def is_new(self) -> bool:
-        return self.change is not None and (self.change.before is None or self.is_recreated)
-
-    @cached_property
-    def is_deleted(self) -> bool:
-        """Gone, on its way, or gone before another one of its name came."""
-        if self.change is None or self.change.before is None or self._flag(self.change.before):
-            return False
-        return self.change.after is None or self.is_recreated or self._flag(self.change.after)
-
-    @cached_property
-    def is_queued_now(self) -> bool:
-        return (
-            self.change is not None
-            and self._flag(self.change.after)
-            and not self._flag(self.change.before)
-        )
 
 
 def partition_steps(interval: Interval) -> Iterator[PartitionStep]:
@@ -358,95 +322,6 @@ class PartitionStep:
         was = dict(zip(self.old_replicas, self._of(self.before, "directories") or (), strict=False))
         return tuple(each for each in known if was.get(each[0]) != each[1])
 
-    # --- The ISRs that leaders reported, one after the other -----------------------------------
-
-    @cached_property
-    def _start(self) -> Ids:
-        """The ISR before the first report."""
-        if self.was_led and (self.by_leaders or 0) > 0 and self.elections == 0:
-            # Where the controller wrote nothing, leaders took out those who broke off.
-            return self.old_isr
-        return self.left_in_sync or (self.leader,)
-
-    @cached_property
-    def _end(self) -> Ids:
-        """The ISR of the last report; one that completes a reassignment had those who leave."""
-        if not self.is_completed:
-            return self.isr
-        if self.interval.is_kraft:
-            return (*self.isr, *without(self._start, self.isr))
-        return (*self._start, *without(self.isr, self._start))
-
-    @cached_property
-    def _report_count(self) -> int:
-        if self.by_leaders is not None:
-            return self.by_leaders
-        by_controller = (
-            sum(r in self.interval.broke_off for r in self.old_isr)
-            + len(self.assigned)
-            + self.is_preferred
-            + (self.is_kept and self.old_leader == NO_LEADER)
-        )
-        return max(1, self.writes - by_controller)
-
-    @cached_property
-    def _way(self) -> list[Ids]:
-        """The reports that lead from the first ISR to the last."""
-        start, end = self._start, self._end
-        if self.interval.is_kraft:
-            # Leaders of the quorum report ISRs in an order of their own.
-            joined = without(self.isr, start)
-            if joined:
-                return [
-                    tuple(r for r in end if r in start or r in joined[: n + 1])
-                    for n in range(len(joined))
-                ]
-            return [end] if without(start, end) else []
-        stayed = stayed_in_order(start, end)
-        shrunk = [end[:stayed]] if 0 < stayed < len(start) else []
-        return shrunk + [end[:n] for n in range(stayed + 1, len(end) + 1)]
-
-    @cached_property
-    def _unseen(self) -> list[Ids]:
-        """Changes that left no trace but their number: the last follower fell behind and returned.
-
-        (Nobody can know which follower it was.)
-        """
-        start = self._start
-        extra = (self.by_leaders or 0) - len(self._way)
-        if extra < 2 or len(start) < 2 or start[-1] in {self.leader, self.old_leader}:  # noqa: PLR2004
-            return []
-        return [start[:-1], start] * min(extra // 2, _MOST_UNSEEN)
-
-    @cached_property
-    def reports(self) -> list[Ids]:
-        if (
-            self.after is None
-            or self.leader == NO_LEADER
-            or self.of_topic.is_queued_now
-            or self.rejoined
-            or self._report_count <= 0
-        ):
-            return []
-        if self._report_count < len(self._way):
-            return [*self._way[: self._report_count - 1], self._end]
-        return self._unseen + self._way
-
 
 def without(ids: Collection[int], others: Collection[int]) -> Ids:
     return tuple(r for r in ids if r not in others)
-
-
-def stayed_in_order(start: Sequence[int], end: Sequence[int]) -> int:
-    """How many at the beginning of *end* stand in the order they had in *start*.
-
-    In ZooKeeper mode an ISR loses members where they stand and gains them at its end, so those are
-    the ones that stayed.
-    """
-    last = -1
-    for count, member in enumerate(end):
-        at = start.index(member) if member in start else -1
-        if at <= last:
-            return count
-        last = at
-    return len(end)

@@ -29,7 +29,7 @@ TELLING: Final[dict[str, Sequence[str]]] = {
 
 def present(row: DataFrame) -> Told:
     (found,) = row.collect()
-    return found.asDict(recursive=True)  # type: ignore[no-any-return]
+    return found.asDict(recursive=True)
 
 
 def live_replicas(now: Told) -> list[int]:

@@ -1,0 +1,150 @@
+"""Changes and divergences: all that differs is there, and what nobody did is found out."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import replace
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clusters import Document, partition
+from histories import LED, PAIRS, RECORDED, in_time, led, zk
+from intervals import interval_of
+from understudy.questions.divergence import FIELDS, Comparison, compare
+from understudy.questions.history_derivation import derived
+from understudy.questions.history_interval import Change, Interval
+
+INTERVALS = [pair for docs in RECORDED.values() for pair in pairwise(docs)]
+
+
+def compared(before: Document, after: Document) -> Comparison:
+    interval = interval_of(before, after)
+    return compare(interval, derived(interval))
+
+
+def values(doc: Document) -> dict[tuple[str, int, str], Any]:
+    """Every field of every partition of a document, as it is written there."""
+    found = {}
+    for topic in doc["topics"]:
+        for each in topic["partitions"]:
+            row = each | (each.get("state") or {})
+            for field in FIELDS:
+                found[topic["name"], each["partition"], field] = row.get(field)
+    return found
+
+
+@given(st.sampled_from(INTERVALS))
+@settings(max_examples=40, deadline=None)
+def test_changes_are_all_that_differs(pair: tuple[Document, Document]) -> None:
+    was, now = map(values, pair)
+    wanted = {
+        (*key, str(was.get(key)), str(now.get(key)))
+        for key in was.keys() | now.keys()
+        if was.get(key) != now.get(key)
+    }
+    changes = compared(*pair).changes
+    found = [(c.topic, c.partition, c.field, str(c.before), str(c.recorded)) for c in changes]
+    assert len(found) == len(set(found))
+    assert set(found) == wanted
+
+
+def is_led(row: Document) -> bool:
+    """Led, with somebody else who could have been; nothing is going on."""
+    state = row.get("state") or {"leader": -1}
+    return state["leader"] != -1 and len(row["replicas"]) > 1 and not row.get("adding")
+
+
+@given(st.sampled_from(INTERVALS), st.randoms(use_true_random=False))
+@settings(max_examples=40, deadline=None)
+def test_a_leader_nobody_elected_is_found_out(pair: tuple[Document, Document], rng: Random) -> None:
+    """A leader that changes without its epoch is nothing a controller does."""
+    before, after = pair[0], deepcopy(pair[0])
+    after["snapshot_id"] = "edited"
+    alive = {broker["id"] for broker in before["brokers"] if broker.get("alive", True)}
+    led_now = [
+        (topic["name"], row)
+        for topic in after["topics"]
+        for row in topic["partitions"]
+        if is_led(row) and {row["state"]["leader"], *row["state"]["isr"]} <= alive
+        if not topic.get("queued_for_deletion")
+    ]
+    if not led_now:
+        return
+    topic, row = rng.choice(led_now)
+    row["state"]["leader"] = rng.choice([r for r in row["replicas"] if r != row["state"]["leader"]])
+    found = compared(before, after)
+    assert [(c.topic, c.partition, c.field, c.reason) for c in found.changes] == [
+        (topic, row["partition"], "leader", "unexplained")
+    ]
+    reasons = {(d.topic, d.partition, d.field): d.reason for d in found.divergences}
+    assert reasons[topic, row["partition"], "leader"] == "unexplained"
+
+
+REASONS: dict[str, tuple[Document, Document, set[tuple[str, str]]]] = {
+    "a failure that nobody reacted to": (
+        zk(LED),
+        zk(LED, live=(2, 3)),
+        {(field, "pending") for field in ("leader", "leader_epoch", "isr", "partition_epoch")},
+    ),
+    "a reaction to what was there before": (
+        zk(LED, live=(2, 3)),
+        zk(partition([1, 2, 3], (2, 5, [2, 3]), partition_epoch=11), live=(2, 3)),
+        {(field, "late") for field in ("leader", "leader_epoch", "isr", "partition_epoch")},
+    ),
+    "epochs that rose by themselves": (
+        zk(partition([1], (1, 4, [1]))),
+        zk(partition([1], (1, 4, [1]), partition_epoch=13)),
+        {("partition_epoch", "unseen")},
+    ),
+    "epochs that fell": (
+        zk(LED),
+        zk(led(1, 3, [1, 2, 3], 9)),
+        {("leader_epoch", "unexplained"), ("partition_epoch", "unexplained")},
+    ),
+    "a deletion nobody can follow": (
+        zk(LED, queued=["t"]),
+        zk(led(-1, 6, [2], 12), queued=["t"]),
+        {(field, "deletion") for field in ("leader", "leader_epoch", "isr", "partition_epoch")},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_reasons(name: str) -> None:
+    before, after, wanted = REASONS[name]
+    found = compared(before, after).divergences
+    assert {(each.field, each.reason) for each in found} == wanted
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_what_is_told_by_name_is_explained(name: str) -> None:
+    found = compared(*in_time(name, PAIRS[name]))
+    assert "unexplained" not in {each.reason for each in (*found.divergences, *found.changes)}
+
+
+def test_what_is_not_known_is_not_compared() -> None:
+    interval = interval_of(zk(LED), zk(led(1, 4, [1, 2, 3], 99)))
+    unknown = not_knowing(interval, ["partition_epoch"])
+    assert compare(unknown, derived(unknown)) == Comparison([], [], [])
+
+
+def not_knowing(interval: Interval, unknown: list[str]) -> Interval:
+    return replace(
+        interval,
+        partitions=[
+            Change(*(None if row is None else {**row, "unknown": unknown} for row in change))
+            for change in interval.partitions
+        ],
+    )
+
+
+def test_rules_nobody_knows_predict_nothing() -> None:
+    before, after, _ = PAIRS["a preferred leader"]
+    found = compared(*(doc | {"release": "1.1"} for doc in (before, after)))
+    assert found.divergences == []
+    assert {each.reason for each in found.changes} == {"not_replayed"}
