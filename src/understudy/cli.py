@@ -16,7 +16,19 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from understudy import __version__
-from understudy.commands import demo, load, replay, runs
+from understudy.commands import (
+    audit,
+    compare,
+    cutsets,
+    demo,
+    diff,
+    explain,
+    load,
+    ok_to_stop,
+    replay,
+    runs,
+    whatif,
+)
 from understudy.commands.verb import JSON_SCHEMA, add_arguments
 from understudy.errors import (
     EXIT_BAD_INPUT,
@@ -33,6 +45,13 @@ _NO_SPARK: Final = "PySpark 4.3 or newer is needed: pip install 'understudy[spar
 VERBS: Final = (
     load.VERB,
     replay.VERB,
+    whatif.VERB,
+    compare.VERB,
+    audit.VERB,
+    cutsets.VERB,
+    ok_to_stop.VERB,
+    diff.VERB,
+    explain.VERB,
     runs.VERB,
     demo.VERB,
 )
