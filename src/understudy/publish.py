@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -259,6 +259,16 @@ def _write_verdict(
         _log.warning("run %s is published, but its verdict line is not: %s", told["run_id"], error)
 
 
+def hide(
+    spark: SparkSession, root: str, run_ids: Sequence[str], *, reason: str, now: datetime
+) -> None:
+    """Hide runs from readers, all at once; their files stay."""
+    at = now.astimezone(UTC)
+    rows = [(run_id, at, reason) for run_id in run_ids]
+    name = f"{at:%Y%m%dT%H%M%S%f}Z-{digest({'runs': list(run_ids)})[:8]}"
+    _parquet(small_frame(spark, rows, TOMBSTONES).coalesce(1), _plain(root), "tombstones", name)
+
+
 # --- Reading -----------------------------------------------------------------------------------
 
 
@@ -277,6 +287,24 @@ def visible_runs(spark: SparkSession, root: str) -> DataFrame:
         return runs
     hidden = spark.read.schema(TOMBSTONES).parquet(f"{root}/tombstones").select("run_id")
     return runs.join(F.broadcast(hidden), "run_id", "left_anti")
+
+
+def hidden_runs(spark: SparkSession, root: str) -> dict[str, datetime]:
+    """The runs that tombstones hide, with when they were first hidden."""
+    root = _plain(root)
+    if not _exists(spark, f"{root}/tombstones"):
+        return {}
+    hidden = spark.read.schema(TOMBSTONES).parquet(f"{root}/tombstones")
+    first = hidden.groupBy("run_id").agg(F.min(F.unix_micros("deleted_at")).alias("micros"))
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    return {row.run_id: epoch + timedelta(microseconds=row.micros) for row in first.collect()}
+
+
+def row_counts(spark: SparkSession, root: str) -> dict[str, int]:
+    """How many rows each table has in all visible runs together."""
+    counted = visible_runs(spark, root).select(F.explode("row_counts").alias("table", "rows"))
+    sums = counted.groupBy("table").agg(F.sum("rows").alias("rows")).collect()
+    return {row.table: row.rows for row in sums}
 
 
 def read(

@@ -211,8 +211,23 @@ def runs_text(told: Told) -> str:
         (row["run_id"], row["job"], row["started"], row["verdict"], sum(row["row_counts"].values()))
         for row in told["runs"]
     ]
-    lines = [f"{_listed(found, 'run')} in {told['root']}"]
+    lines = [*_told_kept_small(told), f"{_listed(found, 'run')} in {told['root']}"]
     return "\n".join([*lines, *table(("run", "job", "started", "verdict", "rows"), rows)]) + "\n"
+
+
+def _told_kept_small(told: Told) -> Iterator[str]:
+    if "compacted" in told:
+        into = told["compacted"]["into"]
+        merged = amount(told["compacted"]["runs"], "run")
+        yield f"Compacted {merged} into {into}" if into else "Nothing to compact"
+    if "pruned" in told:
+        gone = told["pruned"]
+        yield f"{'To prune' if gone['dry_run'] else 'Pruned'}: {_listed(gone, 'run')}"
+        yield from (
+            table(("run", "why"), [(row["run_id"], row["reason"]) for row in gone["first"]])
+            if gone["first"]
+            else ()
+        )
 
 
 def _headline(told: Told) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -10,8 +11,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from understudy import schemas
+from understudy.controller.profiles import KRAFT
 from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
+from understudy.questions.audit import facts
 from understudy.questions.audit import findings as finding
 from understudy.questions.audit.ledger import Entry, History, Seen
 from understudy.questions.audit.rule import ERROR, INFO, WARNING
@@ -19,16 +22,7 @@ from understudy.questions.audit.rule_set import RuleSet
 from understudy.snapshot import Snapshots
 
 _MICROS: Final = 1_000_000
-_STANDING: Final = T.StructType(
-    [
-        *(T.StructField(name, schemas.STRING) for name in SNAPSHOT_KEY),
-        T.StructField("number", schemas.INT),
-        T.StructField("is_asked", schemas.BOOLEAN),
-        T.StructField("before_controller_epoch", schemas.INT),
-        T.StructField("seconds", schemas.LONG),
-        T.StructField("earlier_seconds", schemas.LONG),
-    ]
-)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _JUDGED: Final = T.StructType(
     [
         *(T.StructField(name, schemas.STRING) for name in SNAPSHOT_KEY),
@@ -47,8 +41,9 @@ _JUDGED: Final = T.StructType(
 
 def stored(snapshots: DataFrame) -> list[Seen]:
     """The rows of a table ``snapshots`` as the ledger knows them."""
-    rows = snapshots.selectExpr(*_seen("coalesce(content_digest, snapshot_id)")).distinct()
-    return [Seen(*row) for row in rows.collect()]
+    digest = _seen("coalesce(content_digest, snapshot_id)")
+    rows = snapshots.selectExpr(*digest, "mode", "source_form", "controller_id")
+    return [Seen(*row) for row in rows.distinct().collect()]
 
 
 def entries(audited: DataFrame) -> list[Entry]:
@@ -130,40 +125,33 @@ def findings(
     spark: SparkSession, snapshots: Snapshots, histories: Iterable[History], rules: RuleSet
 ) -> DataFrame:
     """The table ``findings`` of the snapshots that *histories* ask for."""
-    return finding.findings(snapshots, _places(spark, snapshots.snapshots, histories), rules)
+    rows = [row for history in histories for row in _places(history)]
+    return finding.findings(snapshots, small_frame(spark, rows, facts.PLACES), rules)
 
 
-def _places(spark: SparkSession, snapshots: DataFrame, histories: Iterable[History]) -> DataFrame:
+def _places(history: History) -> list[tuple[Any, ...]]:
     """Where each snapshot stands in the history of its cluster."""
-    rows = [row for history in histories for row in _standing(history)]
-    standing = F.broadcast(small_frame(spark, rows, _STANDING))
-    return snapshots.join(standing, on=list(SNAPSHOT_KEY), how="inner").selectExpr(
-        *SNAPSHOT_KEY,
-        *("number", "is_asked", "taken_at"),
-        "mode = 'kraft' AS is_kraft",
-        "source_form",
-        "coalesce(complete, true) AS complete",
-        "controller_id",
-        "controller_epoch AS now_controller_epoch",
-        *("before_controller_epoch", "seconds", "earlier_seconds"),
-    )
-
-
-def _standing(history: History) -> list[tuple[Any, ...]]:
     number = {seen.snapshot_id: n for n, seen in enumerate(history.complete)}
     asked = {seen.key for seen in history.asked}
 
     def row(seen: Seen) -> tuple[Any, ...]:
         n = number.get(seen.snapshot_id)
-        if n is None:
-            return (*seen.key, None, seen.key in asked, None, None, None)
-        back = [history.complete[n - k] if n >= k else None for k in (1, 2)]
+        before, earlier = (
+            history.complete[n - back] if n is not None and n >= back else None for back in (1, 2)
+        )
         return (
             *seen.key,
-            n + 1,
+            None if n is None else n + 1,
             seen.key in asked,
-            back[0].controller_epoch if back[0] else None,
-            *(_seconds(each, seen) for each in back),
+            None if seen.taken_at is None else _EPOCH + timedelta(microseconds=seen.taken_at),
+            seen.mode == KRAFT.mode,
+            seen.source_form,
+            seen.complete,
+            seen.controller_id,
+            seen.controller_epoch,
+            None if before is None else before.controller_epoch,
+            _seconds(before, seen),
+            _seconds(earlier, seen),
         )
 
     return [row(seen) for seen in (*history.asked, *history.needed)]

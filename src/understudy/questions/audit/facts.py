@@ -39,7 +39,7 @@ PLACES: Final = T.StructType(
 _PLACE: Final = tuple(name for name in PLACES.names if name not in SNAPSHOT_KEY)
 _LED: Final = f"IF(complete, {availability.is_online('leader')}, leader >= 0)"
 _REMEMBERED: Final = (
-    *("number", "replicas", "isr", "elr", "leader", "is_led", "min_isr"),
+    *("number", "replicas", "adding", "isr", "elr", "leader", "is_led", "min_isr"),
     *("leader_epoch", "partition_epoch", "controller_epoch", "recovery"),
     *("idle_isr", "idle_replicas", "dead_isr"),
 )
@@ -120,8 +120,11 @@ def renewed_topics(snapshots: Snapshots, places: DataFrame) -> DataFrame:
     return (
         placed.selectExpr("cluster", "topic", "number", "topic_id", f"lag(topic_id) {order} AS old")
         .where("topic_id != old")
-        .selectExpr("cluster", "topic", "inline(array((number, 1), (number + 1, 2)))")
-        .toDF("cluster", "topic", "number", "lookback")
+        .selectExpr(
+            *("cluster", "topic"),
+            f"inline(array({struct(number='number', lookback='1')},"
+            f" {struct(number='number + 1', lookback='2')}))",
+        )
     )
 
 

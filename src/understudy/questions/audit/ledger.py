@@ -9,7 +9,7 @@ them as snapshots, never as partitions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from understudy.questions.audit.rule import LOOKBACK
@@ -27,6 +27,9 @@ class Seen:
     controller_epoch: int | None
     complete: bool
     digest: str
+    mode: str | None = field(default=None, compare=False)
+    source_form: str | None = field(default=None, compare=False)
+    controller_id: int | None = field(default=None, compare=False)
 
     @property
     def key(self) -> Key:
