@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -25,7 +26,7 @@ PAIRS = 30
 Rows = dict[tuple[Any, ...], dict[str, Any]]
 
 
-def by_key(rows: list[dict[str, Any]], keys: tuple[str, ...]) -> Rows:
+def by_key(rows: Iterable[Mapping[str, Any]], keys: tuple[str, ...]) -> Rows:
     hidden = {"snapshot_id", "cluster", *keys}
     return {
         tuple(row[key] for key in keys): {k: v for k, v in row.items() if k not in hidden}
@@ -96,7 +97,7 @@ def test_command(capsys: pytest.CaptureFixture[str]) -> None:
     answer = told(capsys, 0, "diff", str(first), str(last), "--limit", "3")
     before, after = (rows_of(json.loads(path.read_text())) for path in (first, last))
     keys = ("topic", "partition")
-    was, now = (by_key(list(rows.partitions), keys) for rows in (before, after))
+    was, now = (by_key(rows.partitions, keys) for rows in (before, after))
     found = answer["differences"]["partitions"]
     both = was.keys() & now.keys()
     assert found["inserted"] == len(now.keys() - was.keys())

@@ -9,7 +9,7 @@ import pytest
 
 from clusters import partition
 from commands import told
-from histories import zk
+from told_histories import zk
 from understudy import cli
 
 pytestmark = pytest.mark.usefixtures("spark")

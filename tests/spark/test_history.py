@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from clusters import Document
-from histories import PAIRS, RECORDED, in_time
 from intervals import interval_of
+from told_histories import PAIRS, RECORDED, in_time
 from understudy import scenarios, schemas, sources
 from understudy.questions import history
 from understudy.questions.divergence import compare

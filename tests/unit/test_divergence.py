@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusters import Document, partition
-from histories import LED, PAIRS, RECORDED, in_time, led, zk
 from intervals import interval_of
+from told_histories import LED, PAIRS, RECORDED, in_time, led, zk
 from understudy.questions.divergence import FIELDS, Comparison, compare
 from understudy.questions.history_derivation import derived
 from understudy.questions.history_interval import Change, Interval
@@ -124,7 +124,8 @@ def test_reasons(name: str) -> None:
 @pytest.mark.parametrize("name", PAIRS)
 def test_what_is_told_by_name_is_explained(name: str) -> None:
     found = compared(*in_time(name, PAIRS[name]))
-    assert "unexplained" not in {each.reason for each in (*found.divergences, *found.changes)}
+    reasons = {each.reason for each in found.divergences} | {each.reason for each in found.changes}
+    assert "unexplained" not in reasons
 
 
 def test_what_is_not_known_is_not_compared() -> None:

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from histories import IN_MEMORY_ONLY, PAIRS, RECORDED, Event, in_time, read_lines
 from intervals import interval_of
+from told_histories import IN_MEMORY_ONLY, PAIRS, RECORDED, Event, in_time, read_lines
 from understudy.questions.divergence import DELETING, UNCLEAN, compare
 from understudy.questions.history_derivation import derived
 from understudy.questions.history_facts import Event as Derived

@@ -64,7 +64,7 @@ def _of_snapshot(
         one = explain.of_topic(chosen, subject[0])
         now = explain_text.present(explain.present(one, subject))
         progress.doing("following what happened")
-        past = _past(found, now, subject, args.limit)
+        past = _past(explain.until(found, chosen), subject, args.limit)
         if now["replicas"] is None and not past["count"]:
             raise BadInputError(
                 f"{args.partition} is not in snapshot {now['snapshot_id']} of cluster"
@@ -74,20 +74,16 @@ def _of_snapshot(
         return {"now": now, "past": past, "next": _next(one, now, subject)}
 
 
-def _past(found: Snapshots, now: Told, subject: TopicPartition, limit: int) -> Told:
-    """Until the snapshot that is explained; nothing where it is the first."""
+def _past(snapshots: Snapshots, subject: TopicPartition, limit: int) -> Told:
+    """What made the partition what it is, the newest first; nothing for a first snapshot."""
     from pyspark.sql import functions as F
 
     from understudy.questions import explain, history
     from understudy.report.summary import first_rows
 
-    rows = found.snapshots.where(F.col("cluster") == now["cluster"])
-    if now["taken_at"] is not None:
-        rows = rows.where(F.col("taken_at") <= F.to_timestamp(F.lit(now["taken_at"])))
-    with closing(history.told(found.only(rows))) as told:
-        story = explain.past(told, rows, subject)
-        newest_first = [F.desc("taken_at"), F.desc("snapshot_id")]
-        count, first = first_rows(story, newest_first, limit)
+    with closing(history.told(snapshots)) as told:
+        story = explain.past(told, snapshots.snapshots, subject)
+        count, first = first_rows(story, [F.desc("taken_at"), F.desc("snapshot_id")], limit)
     return {"count": count, "first": first}
 
 

@@ -217,18 +217,12 @@ class _Replay:
 def _snapshot_rows(interval: Interval, before: Mapping[TopicPartition, Row]) -> SnapshotRows:
     old = interval.old
     queued = old.queued_topics
-    # A topic that grew is there even if nothing else of it is.
-    grown = {
-        row["topic"]
-        for was, row in interval.partitions
-        if was is None and row is not None and row["topic"] not in interval.topics
-    }
     return SnapshotRows(
         snapshot={**old.snapshot, "controller_epoch": old.snapshot["controller_epoch"] or 0},
         brokers=list(old.brokers.values()),
         topics=[
             {"topic": topic, "topic_id": None, "queued_for_deletion": topic in queued}
-            for topic in sorted({topic for topic, _ in before} | queued | grown)
+            for topic in sorted({topic for topic, _ in before} | queued)
         ],
         partitions=list(before.values()),
         configs=old.settings,

@@ -89,6 +89,16 @@ def present(one: Snapshots, subject: TopicPartition) -> DataFrame:
 # --- What made it so ---------------------------------------------------------------------------
 
 
+def until(snapshots: Snapshots, one: Snapshots) -> Snapshots:
+    """The snapshots of a cluster up to *one* of them; a snapshot without a time is the last."""
+    last = one.snapshots.selectExpr("cluster", "taken_at AS last")
+    return snapshots.only(
+        snapshots.snapshots.join(F.broadcast(last), "cluster").where(
+            "last IS NULL OR taken_at <= last"
+        )
+    )
+
+
 def past(history: History, snapshots: DataFrame, subject: TopicPartition) -> DataFrame:
     """One row for each snapshot in which something about the partition is new or not as expected.
 

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from understudy.controller.native.sql import NO_IDS, null, struct, text
 from understudy.controller.profiles import DECISIVE_SETTINGS
 from understudy.controller.words import NO_LEADER
-from understudy.names import SNAPSHOT_KEY
+from understudy.names import SNAPSHOT_KEY, TOPIC_KEY
 from understudy.questions.history_interval import Change, Interval, Row, Side
 from understudy.questions.history_steps import STEP_KEY, added, numbered, steps
 from understudy.snapshot import Snapshots
@@ -46,7 +46,7 @@ def feed(snapshots: Snapshots) -> DataFrame:
     numbers = numbered(snapshots.snapshots)
     settled = _settled(snapshots)
     known = _known(settled, numbers)
-    topics = steps(settled.topics, ["topic"], numbers).where("NOT (before <=> after)")
+    topics = steps(_sized(settled), ["topic"], numbers).where("NOT (before <=> after)")
     kinds = {
         "side": _sides(known),
         "topic": topics.selectExpr(*STEP_KEY, _whole("topic")),
@@ -79,6 +79,12 @@ def _settled(snapshots: Snapshots) -> Snapshots:
     return replace(snapshots, partitions=noted).with_defaults()
 
 
+def _sized(settled: Snapshots) -> DataFrame:
+    """The topics with the number of their partitions: one that grew has changed."""
+    sizes = settled.partitions.groupBy(*TOPIC_KEY).agg(F.count(F.lit(1)).alias("partitions"))
+    return settled.topics.join(sizes, list(TOPIC_KEY), "left")
+
+
 def _partitions(
     settled: Snapshots, topics: DataFrame, known: DataFrame, numbers: DataFrame
 ) -> DataFrame:
@@ -88,16 +94,16 @@ def _partitions(
     sync with such brokers only, stays as it is under any rules.
     """
     changed_topics = topics.select(*STEP_KEY, "topic", F.lit(True).alias("is_of_changed"))
-    # The first partition of a topic bounds its min ISR in KRaft, and shows that there is a topic.
+    # The first partition of a topic bounds its min ISR, which decides about eligible replicas.
     may_change = """before.has_state IS NOT TRUE
         OR NOT array_contains(steady, before.leader)
         OR size(array_except(before.isr, steady)) > 0
         OR size(before.adding) + size(before.removing) > 0
         OR array_contains(before.offline_dirs, before.leader)
-        OR is_of_changed OR (is_kraft AND partition = 0)"""
+        OR is_of_changed OR (elr_enabled AND partition = 0)"""
     return (
         steps(settled.partitions, ["topic", "partition"], numbers)
-        .join(F.broadcast(known.select(*STEP_KEY, "is_kraft", "steady")), list(STEP_KEY))
+        .join(F.broadcast(known.select(*STEP_KEY, "elr_enabled", "steady")), list(STEP_KEY))
         .join(F.broadcast(changed_topics), [*STEP_KEY, "topic"], "left")
         .where(f"NOT (before <=> after) OR {may_change}")
         .selectExpr(*STEP_KEY, _whole("topic", "partition"))

@@ -56,7 +56,7 @@ class Interval:
     old: Side
     new: Side
     topics: Mapping[str, Change] = field(default_factory=dict)
-    """Those that changed."""
+    """Those that changed, or grew."""
     partitions: Sequence[Change] = ()
     """Those that changed, and those that might have."""
 

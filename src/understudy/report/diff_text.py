@@ -44,8 +44,8 @@ def gather(listing: DataFrame, *, topic: str | None, limit: int) -> Told:
         if kind != diff.UNCHANGED:
             told[row.table_name]["count"] += count
     if limit and any(each["count"] for each in told.values()):
-        for row in _first(rows, limit):
-            told[row.pop("table_name")]["first"].append(row)
+        for each in _first(rows, limit):
+            told[each.pop("table_name")]["first"].append(each)
     return told
 
 
