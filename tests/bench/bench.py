@@ -24,7 +24,6 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[2]
 MEASURE: Final = Path(__file__).with_name("measure.py")
-PACE: Final = Path(__file__).with_name("pace.py")
 KRAFT_PACE: Final = Path(__file__).with_name("kraft_pace.py")
 HOME: Final = ROOT / "out" / "bench"
 SAMPLE: Final = ROOT / "data" / "sample"
@@ -261,7 +260,8 @@ def pace(sizes: Sequence[int], rounds: int) -> list[Line]:
     lines = []
     for size in sizes:
         taken = _repeated([f"replay@{size}"], [size], rounds)[f"replay@{size}"]
-        command = [sys.executable, str(PACE), "--home", str(HOME), "--partitions", str(size)]
+        command = [sys.executable, "-m", "bench.pace", "--home", str(HOME)]
+        command += ["--partitions", str(size)]
         kafka = json.loads(_call(command, capture=True))
         ratio = kafka["machines_seconds"] / taken["best"]
         lines.append(
@@ -363,6 +363,7 @@ def _environment() -> dict[str, str]:
     return {
         "PYSPARK_SUBMIT_ARGS": " ".join([master, *options, "pyspark-shell"]),
         "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(ROOT / "tests"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "TZ": "UTC",
     }

@@ -1,6 +1,6 @@
 """Times Apache Kafka's own controller over the very snapshot that a store of the bench holds.
 
-    python tests/bench/pace.py --home out/bench --partitions 100000
+    PYTHONPATH=tests python -m bench.pace --home out/bench --partitions 100000
 
 Prints what Kafka 3.9's failover took, as JSON; needs Apache Maven, as ``make conformance`` does.
 """
@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow.parquet as pq
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.measure import store_path
 from conformance import kafka_oracle, zk_family
