@@ -38,7 +38,7 @@ def failing_cluster(rng: Random, name: str, mode: str | None = None) -> Document
     down = [b for b in ids if rng.random() < 0.15]
     leaving = [b for b in ids if b not in down and rng.random() < 0.07]
     live = [b for b in ids if b not in down and b not in leaving] or ids[:1]
-    down = [b for b in down if b not in live]
+    down, leaving = ([b for b in each if b not in live] for each in (down, leaving))
     configs = {}
     if rng.random() < 0.3:
         configs["unclean.leader.election.enable"] = "true"

@@ -10,7 +10,6 @@ from random import Random
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from clusters import Document
 from commands import told
@@ -118,32 +117,6 @@ def test_units_are_lost_as_a_whole(
         taken = {b for b, names in of_cluster.items() if set(names) & set(row.units)}
         taken |= {int(u[7:]) for u in row.units if u.startswith("broker:")}
         assert (row.k, row.brokers) == (len(row.units), sorted(taken))
-
-
-def test_what_is_lost_is_a_question_of_two_thresholds(
-    spark: SparkSession, documents: list[Document], snapshots: Snapshots
-) -> None:
-    rng = Random(3)
-    failures = {}
-    for doc in documents:
-        live = sorted(Judge(doc).live)
-        failures[doc["cluster"]] = sorted(rng.sample(live, rng.randint(1, len(live))))
-    failed = spark.createDataFrame(list(failures.items()), "cluster string, failed array<int>")
-    rows = (
-        cuts.conditions(cuts.thresholds(snapshots))
-        .join(F.broadcast(failed), "cluster")
-        .selectExpr("cluster", "topic", "partition", "risk", f"{cuts.is_lost('failed')} AS lost")
-        .collect()
-    )
-    found = {(r.cluster, r.topic, r.partition, r.risk): r.lost for r in rows}
-    expected = {}
-    for doc in documents:
-        judge = Judge(doc)
-        for tp in judge.partitions:
-            before, after = judge.before(tp), judge.after(tp, failures[doc["cluster"]])
-            for risk, was, is_now in zip((UNAVAILABLE, FULL_ACKS), before, after, strict=True):
-                expected[doc["cluster"], *tp, risk] = is_now and not was
-    assert found == expected
 
 
 # --- How likely ----------------------------------------------------------------------------------
