@@ -4,7 +4,7 @@ Written from what docs/audit.md says of them, one document after the other, to h
 expressions against.
 """
 
-# ruff: noqa: C901, PLR0912 - one condition after the other reads best in one place
+# ruff: noqa: C901, PLR0912, PLR0917 - one condition after the other reads best in one place
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class View:
         }
 
     def _alive(self, broker: Document) -> bool:
-        return (
-            not broker["fenced"] if self.kraft and "fenced" in broker else broker.get("alive", True)
-        )
+        fenced = broker.get("fenced") if self.kraft else None
+        alive: bool = broker.get("alive", True) if fenced is None else not fenced
+        return alive
 
     def setting(self, topic: Document, key: str) -> str | None:
         own = self.brokers.get(self.controller, {}).get("configs") or {}
@@ -89,7 +89,8 @@ class Part:
         if view.kraft and first is not None:
             wanted = min(wanted, len(first["replicas"]))
         self.min_isr = wanted
-        self.unclean = (view.setting(topic, UNCLEAN) or "false").strip().lower() == "true"
+        said_unclean = (view.setting(topic, UNCLEAN) or "false").lower()
+        self.unclean = (said_unclean if view.kraft else said_unclean.strip()) == "true"
         racks = [view.brokers.get(r, {}).get("rack") for r in self.replicas]
         self.racks = None if None in racks else len(set(racks))
 

@@ -42,6 +42,8 @@ def random_history(dice: Random, cluster: str, length: int) -> list[Document]:
 
 def _dated(doc: Document, cluster: str, number: int, at: datetime, *, kraft: bool) -> Document:
     doc |= {"cluster": cluster, "snapshot_id": f"s{number:03}", "taken_at": at.isoformat()}
+    for n, topic in enumerate(doc["topics"]):
+        topic["configs"]["min.insync.replicas"] = str(1 + (len(doc["brokers"]) + n) % 4)
     if kraft:
         doc |= {"mode": "kraft", "release": "4.1", "metadata_version": "4.1"}
         for broker in doc["brokers"]:

@@ -46,9 +46,7 @@ def test_a_silence_holds_until_the_end_of_its_day() -> None:
     text = '[[silence]]\nrule = "rf-one"\ntopic = "tmp-.*"\nuntil = 2026-12-31\nreason = "soon"'
     rules = parse(text, "r")
     (silence,) = rules.silences
-    assert silence.topic is not None
-    assert re.search(silence.topic, "tmp-1")
-    assert not re.search(silence.topic, "my-tmp-1")
+    assert silence.told() == "rule rf-one, topic tmp-.* (soon)"
     assert silence.until == datetime(2027, 1, 1, tzinfo=UTC)
     assert rules.expired(datetime(2026, 12, 31, 23, 59, tzinfo=UTC)) == []
     assert rules.expired(datetime(2027, 1, 1, tzinfo=UTC)) == [silence]
@@ -133,7 +131,7 @@ def test_every_rule_is_whole() -> None:
 
 def test_every_rule_is_documented() -> None:
     page = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
-    documented = re.findall(r"^\| `([a-z0-9-]+)` \| (\w+) \|", page, re.MULTILINE)
+    documented = re.findall(r"^\| `([a-z0-9-]+)` \| ([a-z]+) \|", page, re.MULTILINE)
     assert dict(documented) == {rule.name: rule.severity for rule in CATALOGUE.values()}
     assert all(rule.link in page for rule in CATALOGUE.values())
     assert all(rule.says in page for rule in CATALOGUE.values())

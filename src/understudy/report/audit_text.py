@@ -115,14 +115,18 @@ def _rolled_up(found: DataFrame, by: str, limit: int) -> Told:
 
 
 def _exposure(exposed: DataFrame, limit: int) -> Told:
-    """The longest first; what still lasts before what is over."""
+    """What lasts before what is over, the worst first, then the longest."""
     shown = exposed.select(
         *("cluster", "topic", "partition", "broker_id", "rule", "snapshots"),
         F.date_format("since", _SHOWN).alias("since"),
         F.date_format("until", _SHOWN).alias("until"),
     )
-    order: list[Column | str] = [F.desc(F.col("until").isNull()), F.desc("snapshots"), "since"]
-    order += ["cluster", "rule", "topic", "partition", "broker_id"]
+    ranks = " ".join(
+        f"WHEN '{rule.name}' THEN {_WORST_FIRST.index(rule.severity)}"
+        for rule in CATALOGUE.values()
+    )
+    order: list[Column | str] = [F.expr("until IS NOT NULL"), F.expr(f"CASE rule {ranks} END")]
+    order += [F.desc("snapshots"), "since", "cluster", "rule", "topic", "partition", "broker_id"]
     count, first = first_rows(shown, order, limit)
     return {"count": count, "first": first}
 
@@ -173,8 +177,9 @@ def _told_rules(rows: Sequence[Told]) -> list[str]:
 def _told_findings(found: Told) -> list[str]:
     if not found["count"]:
         return []
+    several = _clusters(found) > 1
     rows = [
-        (row["severity"], row["taken_at"], row["rule"], _subject(row), row["evidence"])
+        (row["severity"], row["taken_at"], row["rule"], _subject(row, several), row["evidence"])
         for row in found["first"]
     ]
     heading = f"Findings: {_listed(found, 'finding')}"
@@ -185,8 +190,7 @@ def _told_roll_up(what: str, found: Told) -> list[str]:
     if not found["count"]:
         return []
     key = "broker_id" if what == "broker" else what
-    clusters = {row["cluster"] for row in found["first"]}
-    named = ("cluster",) if len(clusters) > 1 else ()
+    named = ("cluster",) if _clusters(found) > 1 else ()
     rows = [
         (*(row[name] for name in named), str(row[key]), *(row[count] for count in _COUNTS))
         for row in found["first"]
@@ -197,19 +201,31 @@ def _told_roll_up(what: str, found: Told) -> list[str]:
 def _told_exposure(found: Told) -> list[str]:
     if not found["count"]:
         return []
+    several = _clusters(found) > 1
     rows = [
-        (row["rule"], _subject(row), row["since"], row["until"] or "still", row["snapshots"])
+        (
+            row["snapshots"],
+            row["since"],
+            row["until"] or "still",
+            row["rule"],
+            _subject(row, several),
+        )
         for row in found["first"]
     ]
     heading = f"How long: {_listed(found, 'interval')}"
-    return [heading, *table(("rule", "about", "since", "until", "snapshots"), rows)]
+    return [heading, *table(("snapshots", "since", "until", "rule", "about"), rows)]
 
 
-def _subject(row: Told) -> str:
+def _clusters(found: Told) -> int:
+    return len({row["cluster"] for row in found["first"]})
+
+
+def _subject(row: Told, several: bool) -> str:  # noqa: FBT001 - where there are several clusters
+    cluster = f"{row['cluster']} " if several else ""
     if row["topic"] is not None:
-        return f"{row['cluster']} {row['topic']}-{row['partition']}"
+        return f"{cluster}{row['topic']}-{row['partition']}"
     if row["broker_id"] is not None:
-        return f"{row['cluster']} broker {row['broker_id']}"
+        return f"{cluster}broker {row['broker_id']}"
     return str(row["cluster"])
 
 

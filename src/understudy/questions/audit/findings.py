@@ -112,7 +112,7 @@ def _silenced(found: DataFrame, silences: Sequence[Silence], spark: SparkSession
     fits = " AND ".join(
         [
             *(f"(s.{name} IS NULL OR s.{name} <=> f.{name})" for name in ("rule", "cluster")),
-            "(s.topic IS NULL OR coalesce(f.topic RLIKE s.topic, false))",
+            "(s.topic IS NULL OR coalesce(f.topic RLIKE concat('^(?:', s.topic, ')$'), false))",
             "(s.partition IS NULL OR s.partition <=> f.partition)",
             "(s.broker IS NULL OR s.broker <=> f.broker_id)",
             "coalesce(f.taken_at < s.until, false)",

@@ -170,11 +170,10 @@ def _silence(given: Any, where: str, problems: list[str]) -> Silence | None:  # 
     problems += wrong
     if wrong or until is None:
         return None
-    topic = given.get("topic")
     return Silence(
         rule=given.get("rule"),
         cluster=given.get("cluster"),
-        topic=None if topic is None else f"^(?:{topic})$",
+        topic=given.get("topic"),
         partition=given.get("partition"),
         broker=given.get("broker"),
         until=datetime.combine(until, time(tzinfo=UTC)) + timedelta(days=1),
