@@ -164,10 +164,24 @@ def test_the_differences_are_those_of_the_replays_one_by_one(
 def test_snapshots_of_kraft_have_a_rule_for_every_difference(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    cases = [kraft_case(seed) for seed in range(60)]
+    doc = one(ALL, 1, [1, 2], configs={"min.insync.replicas": "2"}, cluster="eligible")
+    returned = {"type": "broker_startup", "brokers": [2], "clean": True}
+    lost = [{"type": FAILS, "brokers": [broker]} for broker in (2, 1)]
+    eligible = as_kraft(doc, KRAFT_43), [lost[0], returned, lost[1]]
+    cases = [eligible, *(kraft_case(seed) for seed in range(60))]
     rows = compared(spark, tmp_path, cases, [KRAFT_43, KRAFT_43_ELR, KRAFT_40, ZK_39])
     assert {row.controller_b for row in rows} == {"kraft 4.3 elr", "kraft 4.0 no-elr", "zk 3.9"}
     assert UNKNOWN not in {row.rule for row in rows}
+    with_elr = {
+        row.field: (row.value_a, row.value_b, row.rule, row.event)
+        for row in rows
+        if (row.cluster, row.controller_b) == ("eligible", "kraft 4.3 elr")
+    }
+    assert with_elr == {
+        "available": ("false", "true", "eligible_leader", 3),
+        "leader": ("-1", "2", "eligible_leader", 3),
+        "isr": ("[1]", "[2]", "eligible_leader", 3),
+    }
 
 
 @pytest.mark.parametrize("controller", [ZK_39, KRAFT_43_ELR], ids=lambda each: each.label)
@@ -237,13 +251,7 @@ RULE_CASES: dict[str, tuple[Document, list[Document], dict[str, str]]] = {
         [{"type": FAILS, "brokers": [1, 2]}],
         {"kraft 4.3 elr": "isr_emptied"},
     ),
-    "eligible-but-not-in-sync": (
-        one(ALL, 1, [1, 2], configs={"min.insync.replicas": "2"}),
-        [{"type": FAILS, "brokers": [2]}, {"type": "broker_startup", "brokers": [2], "clean": True},
-         {"type": FAILS, "brokers": [1]}],
-        {"kraft 4.3 no-elr": "epoch_at_shrink", "kraft 4.3 elr": "epoch_at_shrink"},
-    ),
-}  # fmt: skip
+}
 
 
 def test_each_difference_is_laid_at_the_rule_that_makes_it(

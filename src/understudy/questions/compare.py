@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from understudy import schemas
-from understudy.controller.native.sql import struct, text
+from understudy.controller.native.sql import NO_IDS, struct, text
 from understudy.controller.profiles import KRAFT
 from understudy.controller.states import ONLINE_PARTITION
 from understudy.controller.words import UNCHANGED
@@ -43,7 +43,7 @@ _RECORD: Final = {
     "leader_epoch": "leader_epoch",
     "partition_epoch": "partition_epoch",
 }
-_MORE: Final = ("replicas", "elr")  # that rules look at
+_MORE: Final = ("replicas", "adding", "removing", "elr")  # that rules look at
 
 
 def differences(
@@ -183,11 +183,11 @@ def _judged(sides: DataFrame) -> DataFrame:
         .selectExpr(
             "*",
             f"{kind} AS event_type",
-            f"{_after('a', 'event - 1')} AS held_was",
+            *(f"{_after(side, 'event - 1')} AS was_{side}" for side in "ab"),
             *(f"{_after(side, 'event')} AS held_{side}" for side in "ab"),
             *(f"{_refusal(side)} AS refused_{side}" for side in "ab"),
         )
-        .selectExpr("*", *(_flat(name) for name in ("was", "a", "b")))
+        .selectExpr("*", _common(), *(_flat(side) for side in "ab"))
         .selectExpr("*", f"{rule()} AS rule")
     )
 
@@ -233,7 +233,15 @@ def _refusal(side: str) -> str:
     return f"get({said}, 0).error"
 
 
-def _flat(name: str) -> str:
-    held = f"held_{name}"
-    fields = {field: f"{held}.record.{field}" for field in _RECORD}
-    return f"{struct(**fields, **{field: f'{held}.{field}' for field in _MORE})} AS {name}"
+def _flat(side: str) -> str:
+    held = f"held_{side}"
+    fields = {name: f"{held}.record.{name}" for name in _RECORD}
+    return f"{struct(**fields, **{name: f'{held}.{name}' for name in _MORE})} AS {side}"
+
+
+def _common() -> str:
+    """The partition before they part: its record is one, the lists are what either knows."""
+    fields = {name: f"was_a.record.{name}" for name in _RECORD}
+    lists = {name: f"coalesce(was_a.{name}, was_b.{name})" for name in _MORE}
+    lists["elr"] = f"array_union(coalesce(was_a.elr, {NO_IDS}), coalesce(was_b.elr, {NO_IDS}))"
+    return f"{struct(**fields, **lists)} AS was"

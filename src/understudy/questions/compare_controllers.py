@@ -208,7 +208,7 @@ _SNAPSHOTS: Final = {
 
 # A directory id as Kafka writes them: 16 bytes in 22 characters, the same for the same broker.
 _OWN_DIRECTORY: Final = (
-    "translate(rtrim('=', base64(unhex(md5(concat('directory of ', broker_id))))), '+/', '-_')"
+    "translate(substr(base64(unhex(md5(concat('directory of ', broker_id)))), 1, 22), '+/', '-_')"
 )
 
 _BROKERS: Final = {

@@ -5,9 +5,9 @@ partition alike, so the difference is that event's, and all that follows follows
 are SQL over these columns of one partition and two controllers:
 
 - ``event_type``: of the first event after which they differ, null when no write tells one;
-- ``was``: the partition before that event, null when there was none;
-- ``a`` and ``b``: the partition after it, with ``leader``, ``isr`` (ascending), ``leader_epoch``,
-  ``partition_epoch``, ``replicas`` and ``elr``;
+- ``was``: the partition before that event, with ``leader``, ``isr`` (ascending), ``leader_epoch``,
+  ``partition_epoch``, ``replicas``, ``adding``, ``removing`` and ``elr``; null what is not known;
+- ``a`` and ``b``: the same after it;
 - ``end_a`` and ``end_b``: the partition at the end of the scenario;
 - ``refused_a``, ``refused_b``: the error with which a controller refused the event as a whole;
 - ``mode_a``, ``mode_b``: ``zk`` or ``kraft``.
@@ -54,6 +54,8 @@ _ONE_IS_KRAFT: Final = f"(mode_a = {text(KRAFT.mode)}) != (mode_b = {text(KRAFT.
 _BOTH_KRAFT: Final = f"mode_a = {text(KRAFT.mode)} AND mode_b = {text(KRAFT.mode)}"
 _UNSUPPORTED: Final = text(UNSUPPORTED_VERSION)
 _REQUESTED: Final = _event("reassign", "cancel_reassignment")
+_REPORTED: Final = _event("isr_change", "catch_up")
+_REASSIGNING: Final = "size(was.adding) + size(was.removing) > 0"
 
 RULES: Final = (
     Rule(
@@ -86,7 +88,7 @@ RULES: Final = (
     ),
     Rule(
         "reassignment_completion",
-        f"NOT a.replicas <=> b.replicas OR {_REQUESTED}",
+        f"a.replicas != b.replicas OR {_REQUESTED} OR ({_REPORTED} AND {_REASSIGNING})",
         "The controllers ask different replicas to be in sync before a reassignment is complete",
     ),
     Rule(
@@ -155,7 +157,7 @@ RULES: Final = (
     ),
     Rule(
         "isr_report",
-        _event("isr_change", "catch_up"),
+        _REPORTED,
         "The controllers accept different reports of a leader on its ISR, or count them otherwise",
     ),
     Rule(
