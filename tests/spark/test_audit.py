@@ -23,6 +23,8 @@ from understudy.questions.audit.rule_set import CATALOGUE, RuleSet
 from understudy.snapshot import Snapshots
 
 RANDOM_HISTORIES = 60
+# What a controller would have made of it is not judged again by hand.
+JUDGED_BY_HAND = RuleSet(tuple(rule for rule in CATALOGUE.values() if rule.subject != "change"))
 REAL = [recorded(name) for name in ("zk-2.8", "zk-1.0", "kraft-4.3")]
 
 
@@ -85,7 +87,7 @@ def snapshots(
 def findings(spark: SparkSession, snapshots: Snapshots) -> dict[str, list[Any]]:
     todo = ledger.histories(audit.stored(snapshots.snapshots), [])
     found: dict[str, list[Any]] = defaultdict(list)
-    for row in audit.findings(spark, snapshots, todo, RuleSet()).collect():
+    for row in audit.findings(spark, snapshots, todo, JUDGED_BY_HAND).collect():
         found[row.cluster].append(row)
     return found
 
@@ -117,7 +119,7 @@ def test_every_rule_is_broken_somewhere_but_not_everywhere(
     findings: dict[str, list[Any]],
 ) -> None:
     broken = {row.rule for rows in findings.values() for row in rows}
-    assert set(CATALOGUE) - broken == {"incomplete-snapshot"}
+    assert {rule.name for rule in JUDGED_BY_HAND.rules} - broken == {"incomplete-snapshot"}
 
 
 def test_stories_end_as_their_names_say(findings: dict[str, list[Any]]) -> None:

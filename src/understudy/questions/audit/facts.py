@@ -15,7 +15,8 @@ from pyspark.sql import types as T
 from understudy import schemas
 from understudy.controller.native.sql import NO_IDS, struct
 from understudy.names import SNAPSHOT_KEY
-from understudy.questions import availability
+from understudy.questions import availability, history
+from understudy.questions.divergence import UNEXPLAINED
 from understudy.snapshot import Snapshots
 
 PLACES: Final = T.StructType(
@@ -62,6 +63,23 @@ def partitions(snapshots: Snapshots, places: DataFrame, *, looks_back: bool) -> 
     if not looks_back:
         return judged.where("is_asked")
     return _beside(judged, ("topic", "partition"), _REMEMBERED).where("is_asked")
+
+
+def changes(snapshots: Snapshots, places: DataFrame) -> DataFrame:
+    """One row per partition that a replay of the snapshot before leaves otherwise, unexplained.
+
+    All that an asked snapshot is compared with is there, so a pair of others is of no interest.
+    """
+    differs = (
+        "concat(field, ' ', coalesce(recorded, '?'), ' instead of ', coalesce(predicted, '?'))"
+    )
+    return (
+        history.divergences(snapshots)
+        .where(F.col("reason") == UNEXPLAINED)
+        .groupBy(*SNAPSHOT_KEY, "topic", "partition")
+        .agg(F.expr(f"array_sort(collect_list({differs})) AS differences"))
+        .join(F.broadcast(places.where("is_asked")), on=list(SNAPSHOT_KEY), how="inner")
+    )
 
 
 def brokers(snapshots: Snapshots, places: DataFrame, *, with_load: bool) -> DataFrame:

@@ -15,7 +15,7 @@ from understudy.controller.native.sql import null, text
 from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.audit import facts
-from understudy.questions.audit.rule import Rule, Subject
+from understudy.questions.audit.rule import SUBJECTS, Rule, Subject
 from understudy.questions.audit.rule_set import RuleSet, Silence
 from understudy.snapshot import Snapshots
 
@@ -24,6 +24,7 @@ _LOAD_COLUMNS: Final = (
     *("shared_led", "alone", "followed", "followed_in_sync"),
 )
 
+_OF_PARTITIONS: Final[tuple[Subject, ...]] = ("partition", "change")
 _BROKER_KEY: Final = (*SNAPSHOT_KEY, "broker_id")
 
 _SILENCE: Final = T.StructType(
@@ -44,13 +45,13 @@ def findings(snapshots: Snapshots, places: DataFrame, rules: RuleSet) -> DataFra
     """What the asked snapshots of *places* break; *snapshots* also has those looked back at."""
     broken = [
         _broken(_rows_of(subject, chosen, snapshots, places), subject, chosen)
-        for subject in ("partition", "broker", "snapshot")
+        for subject in SUBJECTS
         if (chosen := rules.about(subject))
     ]
     if not broken:
         return small_frame(places.sparkSession, [], schemas.FINDINGS)
     found = reduce(DataFrame.unionByName, broken)
-    if any(rule.lookback for rule in rules.about("partition")):
+    if any(rule.lookback for subject in _OF_PARTITIONS for rule in rules.about(subject)):
         found = _without_renewed(found, facts.renewed_topics(snapshots, places))
     racks = snapshots.brokers.where("rack IS NOT NULL").select(*_BROKER_KEY, "rack")
     told = _silenced(found, rules.silences, places.sparkSession).join(
@@ -65,6 +66,8 @@ def _rows_of(
     if subject == "partition":
         looks_back = any(rule.lookback for rule in rules)
         return facts.partitions(snapshots, places, looks_back=looks_back)
+    if subject == "change":
+        return facts.changes(snapshots, places)
     if subject == "broker":
         with_load = any(name in rule.when for rule in rules for name in _LOAD_COLUMNS)
         return facts.brokers(snapshots, places, with_load=with_load)
@@ -83,7 +86,7 @@ def _broken(rows: DataFrame, subject: Subject, rules: Sequence[Rule]) -> DataFra
         cases = " ".join(f"WHEN {text(name)} THEN {value}" for name, value in values.items())
         return f"CASE rule {cases} END"
 
-    of_partition = subject == "partition"
+    of_partition = subject in _OF_PARTITIONS
     return each.selectExpr(
         *("cluster", "snapshot_id", "taken_at", "number", "rule"),
         f"{by_rule({rule.name: text(rule.severity) for rule in rules})} AS severity",

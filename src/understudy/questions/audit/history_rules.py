@@ -219,4 +219,17 @@ SNAPSHOTS: Final = (
     ),
 )
 
-HISTORY_RULES: Final = (*PARTITIONS, *BROKERS, *SNAPSHOTS)
+CHANGES: Final = (
+    Rule(
+        "unexplained-change",
+        WARNING,
+        "change",
+        "The record is not what the controller makes of the events that led to it.",
+        jira(15021),
+        "size(differences) > 0",
+        sentence("%s", "array_join(differences, ', ')"),
+        lookback=1,
+    ),
+)
+
+HISTORY_RULES: Final = (*PARTITIONS, *CHANGES, *BROKERS, *SNAPSHOTS)

@@ -18,7 +18,8 @@ UNDECIDED: Final = "undecided"
 SEVERITIES: Final = (ERROR, WARNING, INFO)
 """What a rule set may give a rule; an undecided one is no verdict and cannot be tuned into one."""
 
-Subject = Literal["partition", "broker", "snapshot"]
+Subject = Literal["partition", "change", "broker", "snapshot"]
+SUBJECTS: Final[tuple[Subject, ...]] = ("partition", "change", "broker", "snapshot")
 Parameter = int | float
 
 LOOKBACK: Final = 2
