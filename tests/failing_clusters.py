@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain, combinations
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from clusters import Document, rows_of
 from understudy.controller.profiles import PROFILES
@@ -20,6 +20,7 @@ from understudy.schemas import REPLAY_TABLES
 
 UNAVAILABLE, FULL_ACKS = "unavailable", "full_acks_produce_unavailable"
 TopicPartition = tuple[str, int]
+_Any = TypeVar("_Any", int, str)
 
 RELEASES = {
     "zk": (("3.9", "3.9"), ("2.8", "2.8"), ("1.0", "1.0")),
@@ -215,15 +216,15 @@ class Judge:
         return Fate(offline, offline or len(isr) < self.min_isr(topic))
 
 
-def subsets(ids: Iterable[int]) -> Iterator[tuple[int, ...]]:
-    """Every set of these brokers but the empty one, the small ones first."""
-    pool = sorted(ids)
-    return chain.from_iterable(combinations(pool, n) for n in range(1, len(pool) + 1))
+def subsets(pool: Iterable[_Any]) -> Iterator[tuple[_Any, ...]]:
+    """Every set of these but the empty one, the small ones first."""
+    ordered = sorted(pool)
+    return chain.from_iterable(combinations(ordered, n) for n in range(1, len(ordered) + 1))
 
 
-def minimal(lost: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
+def minimal(lost: Iterable[tuple[_Any, ...]]) -> list[tuple[_Any, ...]]:
     """Those that contain no other; the small ones come first."""
-    found: list[tuple[int, ...]] = []
+    found: list[tuple[_Any, ...]] = []
     for each in lost:
         if not any(set(other) <= set(each) for other in found):
             found.append(each)

@@ -7,6 +7,7 @@ from collections import Counter
 from math import prod
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -20,7 +21,7 @@ from understudy.snapshot import Snapshots
 
 CLUSTERS = 150
 
-Found = dict[tuple[str, str, tuple[object, ...]], tuple[int, int]]
+Found = dict[tuple[str, str, tuple[Any, ...]], tuple[int, int]]
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +45,11 @@ def read(spark: SparkSession, folder: Path, documents: list[Document]) -> Snapsh
 
 def tried(documents: list[Document], units: dict[str, dict[int, list[str]]] | None = None) -> Found:
     """(cluster, risk, set) -> partitions and topics, by trying every set of brokers or units."""
-    partitions: Counter[tuple[str, str, tuple[object, ...]]] = Counter()
-    topics: dict[tuple[str, str, tuple[object, ...]], set[str]] = {}
+    partitions: Counter[tuple[str, str, tuple[Any, ...]]] = Counter()
+    topics: dict[tuple[str, str, tuple[Any, ...]], set[str]] = {}
     for doc in documents:
         judge = Judge(doc)
-        members: dict[object, set[int]] = {b: {b} for b in judge.live}
+        members: dict[Any, set[int]] = {b: {b} for b in judge.live}
         if units is not None:
             members = {}
             for broker in judge.live:

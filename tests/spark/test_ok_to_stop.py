@@ -17,11 +17,12 @@ from commands import told
 from failing_clusters import FULL_ACKS, UNAVAILABLE, Judge, failing_cluster, failure, replayed
 from understudy import sources
 from understudy.questions import cuts, ok_to_stop
+from understudy.snapshot import Snapshots
 
 CLUSTERS = 200
 
 
-def read_all(spark: SparkSession, path: Path, documents: list[Document]) -> sources.Snapshots:
+def read_all(spark: SparkSession, path: Path, documents: list[Document]) -> Snapshots:
     path.write_text("\n".join(map(json.dumps, documents)), encoding="utf-8")
     return sources.read(spark, [str(path)])
 

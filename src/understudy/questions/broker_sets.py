@@ -91,11 +91,12 @@ class _HittingSearch:
     def grow(self, chosen: tuple[int, ...], left: list[Brokers]) -> None:
         self.effort -= len(left)
         if not left:
-            self.best = min(self.best, chosen, key=len)
+            self.best = chosen if len(chosen) < len(self.best) else self.best
             return
         if self.effort < 0 or len(chosen) + len(_disjoint(left)) >= len(self.best):
             return
-        for broker in sorted(min(left, key=len)):
+        smallest: Brokers = min(left, key=len)
+        for broker in sorted(smallest):
             self.grow((*chosen, broker), [s for s in left if broker not in s])
 
 

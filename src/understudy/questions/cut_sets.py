@@ -32,8 +32,8 @@ def weighed(conditions: DataFrame, weights: DataFrame | None = None) -> DataFram
     """
     if weights is None:
         return conditions.withColumn("weight", F.lit(1.0))
-    key = [name for name in ("topic", "partition") if name in weights.columns]
-    return conditions.join(weights.select(*key, "weight"), on=key, how="left").withColumn(
+    key = [name for name in weights.columns if name != "weight"]
+    return conditions.join(weights, on=key, how="left").withColumn(
         "weight", F.expr("coalesce(CAST(weight AS DOUBLE), 0D)")
     )
 

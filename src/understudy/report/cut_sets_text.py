@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from pyspark import inheritable_thread_target
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from understudy import publish
@@ -40,12 +40,17 @@ def gather(spark: SparkSession, root: str, run_id: str, *, k: int, limit: int) -
 
     def worst(risk: str, size: int) -> Told:
         sets = rows_of("cut_sets").where((F.col("risk") == risk) & (F.col("k") == size))
-        order = [F.desc("weight"), F.desc("partitions"), *SNAPSHOT_KEY, "brokers"]
+        order: list[Column | str] = [
+            F.desc("weight"),
+            F.desc("partitions"),
+            *SNAPSHOT_KEY,
+            "brokers",
+        ]
         count, first = summary.first_rows(sets, order, limit)
         return {"risk": risk, "k": size, "count": count, "first": first}
 
     def totals() -> list[Told]:
-        order = [*SNAPSHOT_KEY, F.desc("risk")]
+        order: list[Column | str] = [*SNAPSHOT_KEY, F.desc("risk")]
         return summary.first_rows(rows_of("cut_totals"), order, limit)[1]
 
     def recovery() -> list[Told]:
