@@ -129,8 +129,8 @@ def _gathered(rows: DataFrame, name: str, columns: Iterable[str]) -> DataFrame:
 
 def ahead(one: Snapshots, brokers: Sequence[int]) -> Replay | None:
     """Each of these brokers fails, by itself, over the topic alone; the caller closes it."""
+    if not brokers:
+        return None
     asked = failures.Asked(together=tuple((Unit(BROKER, str(broker)),) for broker in brokers))
-    scenarios = [
-        case.scenario for case in failures.cases(asked, known_clusters(one, assigned=False))
-    ]
-    return replaying.replay(one, scenarios, changed_only=True) if scenarios else None
+    cases = failures.cases(asked, known_clusters(one, assigned=False))
+    return replaying.replay(one, [case.scenario for case in cases], changed_only=True)

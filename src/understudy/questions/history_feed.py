@@ -148,7 +148,9 @@ def _known(settled: Snapshots, numbers: DataFrame) -> DataFrame:
     rules = settled.snapshots.select(
         *SNAPSHOT_KEY, "mode", "release", "metadata_version", "elr_enabled"
     )
-    known = numbers.join(rules, list(SNAPSHOT_KEY)).join(lists, list(SNAPSHOT_KEY), "left")
+    known = rules.join(F.broadcast(numbers), list(SNAPSHOT_KEY)).join(
+        lists, list(SNAPSHOT_KEY), "left"
+    )
     # Compared by their hashes: there may be a thousand brokers, each with lists of its own.
     seen = "transform(brokers, b -> xxhash64(b))"
     earlier = f"lag({seen}) OVER (PARTITION BY cluster ORDER BY number)"

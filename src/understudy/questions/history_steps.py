@@ -7,14 +7,30 @@ its neighbours. How many snapshots there are changes nothing in the plan.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Final
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
+from understudy import schemas
 from understudy.controller.native.sql import struct
+from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
 
 STEP_KEY = ("cluster", "number")
+
+_NUMBERS: Final = T.StructType(
+    [
+        T.StructField("cluster", schemas.STRING),
+        T.StructField("snapshot_id", schemas.STRING),
+        T.StructField("controller_id", schemas.INT),
+        T.StructField("controller_epoch", schemas.INT),
+        T.StructField("number", schemas.INT),
+        T.StructField("last", schemas.INT),
+    ]
+)
 
 
 def added(df: DataFrame, **columns: str) -> DataFrame:
@@ -23,21 +39,33 @@ def added(df: DataFrame, **columns: str) -> DataFrame:
 
 
 def numbered(snapshots: DataFrame) -> DataFrame:
-    """The complete snapshots of each cluster, numbered from 1, beside what the one before said.
+    """The complete snapshots of each cluster, numbered from 1; *last* is their count.
 
-    A snapshot that is not complete is left out: what it lacks would look like something gone.
+    A snapshot that is not complete is left out: what it lacks would look like something gone. The
+    list of snapshots is short and wanted in many places, so it comes to the driver: one small job
+    instead of a window in each of them.
     """
-    order = "OVER (PARTITION BY cluster ORDER BY taken_at, controller_epoch, snapshot_id)"
-    return snapshots.where("coalesce(complete, true)").selectExpr(
-        *SNAPSHOT_KEY,
-        "mode = 'kraft' AS is_kraft",
-        "controller_id",
-        "controller_epoch",
-        f"lag(controller_id) {order} AS old_controller_id",
-        f"lag(controller_epoch) {order} AS old_controller_epoch",
-        f"row_number() {order} AS number",
-        "count(*) OVER (PARTITION BY cluster) AS last",
+    when = "coalesce(unix_micros(taken_at), 0) AS at"
+    order = ("cluster", "at", "epoch", "snapshot_id")
+    found = (
+        snapshots.where("coalesce(complete, true)")
+        .selectExpr(
+            *SNAPSHOT_KEY,
+            *("controller_id", "controller_epoch", "coalesce(controller_epoch, 0) AS epoch", when),
+        )
+        .collect()
     )
+    rows = []
+    for _, each in groupby(sorted(found, key=attrgetter(*order)), attrgetter("cluster")):
+        of_cluster = list(each)
+        rows += [
+            (
+                *(row.cluster, row.snapshot_id, row.controller_id, row.controller_epoch),
+                *(number, len(of_cluster)),
+            )
+            for number, row in enumerate(of_cluster, start=1)
+        ]
+    return small_frame(snapshots.sparkSession, rows, _NUMBERS)
 
 
 def steps(table: DataFrame, keys: Sequence[str], numbers: DataFrame) -> DataFrame:
@@ -49,7 +77,7 @@ def steps(table: DataFrame, keys: Sequence[str], numbers: DataFrame) -> DataFram
     values = [name for name in table.columns if name not in {*SNAPSHOT_KEY, *keys}]
     order = f"OVER (PARTITION BY cluster, {', '.join(keys)} ORDER BY number)"
     placed = table.join(
-        F.broadcast(numbers.select(*SNAPSHOT_KEY, "number", "last")), list(SNAPSHOT_KEY)
+        numbers.select(*SNAPSHOT_KEY, "number", "last").hint("broadcast"), list(SNAPSHOT_KEY)
     ).selectExpr(
         *("cluster", "number", "last", *keys),
         f"{struct(**{name: name for name in values})} AS row",
