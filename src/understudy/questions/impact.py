@@ -118,14 +118,14 @@ def _reason() -> str:
         told = f"concat({count}, IF({count} = 1, {text(one)}, {text(many)}))"
         return f"IF({count} > 0, {told}, NULL)"
 
-    blocked = "full_acks_produce_unavailable - unavailable"
+    blocked = "full_acks_produce_unavailable - unavailable"  # the risks count both
     internal = "concat('internal: ', array_join(internal_topics, ', '))"
     parts = (
         f"IF(coalesce(complete, true), NULL, {text(INCOMPLETE)})",
         said("unavailable", " partition loses its leader", " partitions lose their leader"),
-        said(f"({blocked})", " more blocks acks=all", " more block acks=all"),
-        said("unclean", " elects a leader out of sync", " elect a leader out of sync"),
-        said("newly_at_min_isr", " has no replica to spare", " have no replica to spare"),
+        said(f"({blocked})", " partition falls under min ISR", " partitions fall under min ISR"),
+        said("unclean", " is led out of sync", " are led out of sync"),
+        said("newly_at_min_isr", " has no replica left to spare", " have no replica left to spare"),
         "quorum_reason",
         f"IF(size(internal_topics) > 0, {internal}, NULL)",
     )
