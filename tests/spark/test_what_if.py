@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from random import Random
@@ -12,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 import failure_model as model
 from clusters import Document, cluster, partition
@@ -150,3 +153,125 @@ def test_the_command_from_documents_to_a_verdict(
     assert not [key for key in partitions if key[1] == "going"]
     again = told(capsys, 2, "whatif", path, "--every", "broker", "--fail", "rack:b", "--out", out)
     assert again["already_published"]
+
+
+@pytest.mark.usefixtures("spark")
+def test_what_the_command_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = written(tmp_path, [small_cluster()]), str(tmp_path / "out")
+    nothing = told(capsys, 64, "whatif", path, "--out", out)
+    assert "nothing is asked" in nothing["error"]
+    unknown = told(
+        capsys, 65, "whatif", path, "--fail", "broker:9,rack:z", "--every", "unit", "--out", out
+    )
+    assert unknown["problems"] == [
+        "broker:9: the brokers are 1, 2, 3, 4",
+        "rack:z: the racks are a, b",
+        "every unit: there is no table of dependencies",
+    ]
+
+
+def kraft_cluster() -> Document:
+    """Broker 3 is fenced; broker 1 has two log directories; the voters are known."""
+
+    def led(number: int, replicas: list[int], leader: int, isr: list[int]) -> Document:
+        state = {"leader": leader, "leader_epoch": 1, "isr": isr, "partition_epoch": 1}
+        directories = [_directory(r, number % 2 if r == 1 else 0) for r in replicas]
+        return {
+            "partition": number,
+            "replicas": replicas,
+            "directories": directories,
+            "state": state,
+        }
+
+    return {
+        "cluster": "k",
+        "snapshot_id": "s1",
+        "mode": "kraft",
+        "release": "4.0",
+        "controller": {"id": 3000, "epoch": 2},
+        "brokers": [
+            {"id": 1, "epoch": 11, "log_dirs": [_directory(1, 0), _directory(1, 1)]},
+            {"id": 2, "epoch": 12, "log_dirs": [_directory(2, 0)]},
+            {"id": 3, "epoch": 13, "fenced": True, "log_dirs": [_directory(3, 0)]},
+        ],
+        "static_configs": {"controller.quorum.voters": "3000@a:1,3001@b:1,3002@c:1"},
+        "topics": [
+            {
+                "name": "orders",
+                "partitions": [
+                    led(0, [1, 2], 1, [1, 2]),
+                    led(1, [1, 2], 1, [1]),
+                    led(2, [3], -1, [3]),
+                ],
+            }
+        ],
+    }
+
+
+def _directory(broker: int, number: int) -> str:
+    return f"dir{broker}{number}AAAAAAAAAAAAAAAAA"
+
+
+def test_directories_voters_returns_and_plans(spark: SparkSession, tmp_path: Path) -> None:
+    lost = _directory(1, 1)
+    asked = Asked(
+        together=(
+            parse(f"dir:1:{lost}"),
+            parse("controller:3000"),
+            parse("controller:3000,controller:3001"),
+            parse("broker:2"),
+        ),
+        restored=(parse("broker:3"),),
+        plan={"orders-1": [2, 1]},
+    )
+    read = sources.read(spark, [written(tmp_path, [kraft_cluster()])])
+    found = what_if(read, asked)
+    try:
+        impacts = {row["scenario"]: row for row in rows(found, "impact")}
+        partitions = {
+            (row["scenario"], row["partition"]): row for row in rows(found, "impact_partitions")
+        }
+    finally:
+        found.close()
+        read.close()
+    # The directory holds the replicas of odd partitions: only orders-1 loses its leader.
+    directory = impacts[f"dir:1:{lost}"]
+    assert (directory["unavailable"], directory["brokers"]) == (1, [1])
+    assert partitions[f"dir:1:{lost}", 1]["leader"] == -1
+    assert (f"dir:1:{lost}", 0) not in partitions
+    assert impacts["controller:3000"]["verdict"] == "safe"
+    assert "2 of 3 voters left" in impacts["controller:3000"]["reason"]
+    assert impacts["controller:3000,controller:3001"]["verdict"] == "unsafe"
+    back = impacts["restore broker:3"]
+    assert (back["offline_before"], back["offline"], back["verdict"]) == (1, 0, "safe")
+    # A quorum controller has no requests to count.
+    assert back["requests"] is None
+    assert {name for name in impacts if "reassignment" in name} == {
+        f"{failure}{when}"
+        for failure in ("", *(f"{name} " for name in impacts if "reassignment" not in name))
+        for when in ("during reassignment", "after reassignment")
+    }
+
+
+def test_a_snapshot_that_does_not_say_everything_cannot_be_judged(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    read = sources.read(spark, [written(tmp_path, [small_cluster()])])
+    partly = replace(read, snapshots=read.snapshots.withColumn("complete", F.lit(False)))
+    found = what_if(partly, Asked(every=("broker", "pair")))
+    try:
+        assert {row["verdict"] for row in rows(found, "impact")} == {"cannot-decide"}
+    finally:
+        found.close()
+        read.close()
+
+
+def test_the_example_of_the_documentation(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "what-if.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(root)
+    exec(compile(example, "docs/what-if.md", "exec"), {"spark": spark})  # noqa: S102
+    assert "reference_verdict" in capsys.readouterr().out

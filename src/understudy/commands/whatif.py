@@ -180,6 +180,7 @@ def _found(
     snapshots: Snapshots, asked: Asked, args: argparse.Namespace, held: list[DataFrame]
 ) -> Findings:
     from understudy.questions.impact import WORST_FIRST
+    from understudy.questions.recovery import recovery
     from understudy.questions.what_if import what_if
 
     if snapshots.snapshots.isEmpty():
@@ -192,7 +193,12 @@ def _found(
     if not verdicts:
         raise nothing_good(answered.quarantine, args.limit)
     return Findings(
-        {**answered.tables(), "impact": impact, "quarantine": answered.quarantine},
+        {
+            **answered.tables(),
+            "impact": impact,
+            "recovery": recovery(snapshots),
+            "quarantine": answered.quarantine,
+        },
         verdict=min(verdicts, key=WORST_FIRST.index),
         notes=answered.notes,
     )

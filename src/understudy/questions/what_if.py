@@ -23,13 +23,13 @@ from understudy.controller.words import DELETED, ELECTED_UNCLEAN
 from understudy.frames import small_frame
 from understudy.names import PARTITION_KEY, SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.questions import impact as impacts
-from understudy.questions import impact_brokers
+from understudy.questions import impact_brokers, units
 from understudy.questions.availability import counted, is_internal, is_online
 from understudy.questions.failures import Asked, Case, cases
 from understudy.questions.impact_brokers import STATUSES, status
 from understudy.questions.known_clusters import known_clusters
 from understudy.questions.pair_failures import impact_of_pairs
-from understudy.questions.units import PAIR, parse
+from understudy.questions.units import PAIR
 from understudy.schemas import (
     BOOLEAN,
     IDS,
@@ -96,7 +96,7 @@ def what_if(
     that can be asked. With a *reference*, snapshots of the same keys, impact has columns
     ``reference_*``: the same failures there. The caller closes the result.
     """
-    asked = failures if isinstance(failures, Asked) else Asked(tuple(map(parse, failures)))
+    asked = failures if isinstance(failures, Asked) else Asked(tuple(map(units.parse, failures)))
     found = _answer(snapshots, asked, profile, release)
     if reference is None:
         return found
@@ -121,7 +121,9 @@ def _answer(snapshots: Snapshots, asked: Asked, profile: str | None, release: st
     ruled = ruled.only(replay.accepted)
     tables, held = _tables(ruled, wanted, replay)
     if PAIR in asked.every:
-        tables["impact"] = tables["impact"].unionByName(impact_of_pairs(ruled))
+        named = {units.group_name(group) for group in asked.together if group[0].kind == PAIR}
+        pairs = impact_of_pairs(ruled).where(~F.col("scenario").isin(sorted(named)))
+        tables["impact"] = tables["impact"].unionByName(pairs)
     return WhatIf(
         **tables,
         quarantine=replay.quarantine,
