@@ -1,51 +1,53 @@
 """Listing and deleting directories, which the DataFrame API cannot do.
 
-A classic session has Hadoop's file systems for it, whatever the path is on. Spark Connect has no
-such thing, and says so.
+Arrow's file systems do it, from the process that runs the command: those of this machine, and
+``hdfs://``, ``s3://``, ``gs://`` and ``abfs://`` with the usual credentials of each.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.sql import SparkSession
+from pathlib import Path
+from typing import Final
 
 from understudy.errors import BadInputError, UsageError
-from understudy.session import is_connect
+
+_SCHEMES: Final = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}  # Hadoop's names for the same
 
 
 class Folders:
     """The directories below a place."""
 
-    def __init__(self, spark: SparkSession, root: str) -> None:
-        if is_connect(spark):
-            raise UsageError("files cannot be deleted through Spark Connect: use a classic session")
-        context: Any = spark.sparkContext
-        self._path = context._jvm.org.apache.hadoop.fs.Path  # noqa: SLF001
-        self._root = self._path(root)
-        self._files = self._root.getFileSystem(context._jsc.hadoopConfiguration())  # noqa: SLF001
+    def __init__(self, root: str) -> None:
+        from pyarrow import fs  # noqa: PLC0415 - only where something is deleted
+
+        self._fs = fs
+        scheme, found, rest = root.partition("://")
+        uri = f"{_SCHEMES.get(scheme, scheme)}://{rest}" if found else Path(root).resolve().as_uri()
+        try:
+            self._files, self._root = fs.FileSystem.from_uri(uri)
+        except (ValueError, OSError) as error:
+            raise UsageError(f"{root}: cannot be listed from here: {error}") from None
+        if not self.names("runs"):
+            raise UsageError(
+                f"{root}: nothing is there; a path on a cluster needs its file system, as in"
+                " hdfs://host/path"
+            )
 
     def names(self, *below: str) -> list[str]:
         """The directories in the one that *below* leads to; none if it is not there."""
-        place = self._at(*below)
-        if not self._files.exists(place):
-            return []
-        found = [each for each in self._files.listStatus(place) if each.isDirectory()]
-        return sorted(each.getPath().getName() for each in found)
+        selector = self._fs.FileSelector(self._at(*below), allow_not_found=True)
+        found = self._files.get_file_info(selector)
+        return sorted(each.base_name for each in found if each.type == self._fs.FileType.Directory)
 
     def delete(self, *below: str) -> None:
         """Delete a directory with all that is in it; one that is gone already is fine."""
         place = self._at(*below)
         try:
-            deleted = self._files.delete(place, True)
-        except Py4JJavaError as error:
-            raise BadInputError(f"{place} cannot be deleted: {error.java_exception}") from None
-        if not deleted and self._files.exists(place):
-            raise BadInputError(f"{place} cannot be deleted")
+            self._files.delete_dir(place)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise BadInputError(f"{place} cannot be deleted: {error}") from None
 
-    def _at(self, *below: str) -> Any:  # noqa: ANN401 - a path of Java
-        place = self._root
-        for name in below:
-            place = self._path(place, name)
-        return place
+    def _at(self, *below: str) -> str:
+        return "/".join((self._root, *below))

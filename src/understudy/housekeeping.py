@@ -104,7 +104,7 @@ def prune(
     dry_run: bool,
 ) -> list[Doomed]:
     """Delete what is doomed, hidden first; return it."""
-    folders = Folders(spark, root)
+    folders = Folders(root)
     rows = publish.visible_runs(spark, root).select("run_id", "job").collect()
     tables = [name for name in folders.names() if not name.startswith(("_", ".", "tombstones"))]
     held = {name: _runs(folders.names(name)) for name in tables}
