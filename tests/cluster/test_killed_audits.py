@@ -22,7 +22,7 @@ from understudy import auditing, publish
 from understudy.auditing import Asked
 
 TABLES = ("findings", "exposure", "audited")
-PATIENCE_SECONDS = 300
+PATIENCE_SECONDS = 900
 SEEDS = 50
 MOST_EXECUTORS = 2
 

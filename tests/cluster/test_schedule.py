@@ -24,7 +24,7 @@ PAGE = (ROOT / "docs" / "scheduling.md").read_text(encoding="utf-8")
 SCRIPT = ROOT / "conf" / "schedule" / "audit.sh"
 DAG = ROOT / "conf" / "airflow" / "understudy_audit.py"
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 300
 
 
 def environment() -> dict[str, str]:
@@ -101,7 +101,7 @@ def scheduled(master: str, places: dict[str, str], scratch: Path) -> int:
         },
         capture_output=True,
         text=True,
-        timeout=900,
+        timeout=1800,
         check=False,
     )
     assert done.returncode < 64, done.stderr[-3000:]
