@@ -72,11 +72,13 @@ def test_the_judgement_is_the_controllers(spark: SparkSession, tmp_path: Path) -
 
     rows = judged(new_controller=True).unionAll(judged(new_controller=False)).collect()
     found = {(row.cluster, row.topic, row.partition): row.r for row in rows}
-    assert found == {
-        (doc["cluster"], *tp): risk
-        for doc in documents
-        for tp, risk in expected(doc, {**stops[True], **stops[False]}[doc["cluster"]]).items()
-    }
+    all_stops = {**stops[True], **stops[False]}
+    for doc in documents:
+        for tp, risk in expected(doc, all_stops[doc["cluster"]]).items():
+            answer = found[doc["cluster"], *tp]
+            # A new controller of 1.0 leaves it to the leaders to drop members that are gone.
+            is_told_early = doc["release"] == "1.0" and doc["cluster"] in stops[True]
+            assert answer == risk or (is_told_early and (answer, risk) == (FULL_ACKS, None)), doc
     assert {UNAVAILABLE, FULL_ACKS, None} == set(found.values())
 
 

@@ -54,7 +54,7 @@ def thresholds(
     ``already`` in a risk: it is so before anything fails, and nothing can cause it any more.
     *stopping* are brokers that may be in F although they are shutting down. With *new_controller*
     the failure takes a ZooKeeper-mode controller along, and the next one drops dead members from
-    every ISR.
+    every ISR (until 1.0 it leaves that to the leaders, who come to the same a little later).
     """
     modes = snapshots.snapshots.selectExpr(*SNAPSHOT_KEY, f"mode = {text(KRAFT.mode)} AS is_kraft")
     return (
@@ -124,11 +124,13 @@ def _with_risks(partitions: DataFrame, *, new_controller: bool) -> DataFrame:
         "pool_without": NO_IDS,
         "take_without": str(_NEVER),
     }
-    left = "IF(is_kraft, in_sync - 1, size(online_members))"
+    # Who is left of the ISR when the leader fails and somebody else is elected.
+    left = "IF(is_kraft, members, online_members)"
+    count = "IF(is_kraft, in_sync - 1, size(online_members))"
     too_few = {
-        "pool_with": "online_members",
+        "pool_with": left,
         # Where nobody in sync is left, nobody leads, or one alone.
-        "take_with": f"greatest(0, least({left} - min_isr + 1, size(online_members)))",
+        "take_with": f"greatest(0, least({count} - min_isr + 1, size({left})))",
         "pool_without": "members",
         "take_without": "in_sync - min_isr + 1",
     }
