@@ -58,6 +58,9 @@ def draw(seed: int, release: str, number: int, events: Sequence[str]) -> Documen
     else:
         weights = [EVENTS[name][0] for name in events]
         drawn = rng.choices(events, weights, k=rng.randint(1, MOST_EVENTS))
+        # Kafka remembers directories of deleted topics: rare enough to be asked for.
+        if "delete_topics" in drawn and "log_dir_failure" in events:
+            drawn.append("log_dir_failure")
         happens = [{"type": name, **EVENTS[name][1](world)} for name in drawn]
     scenario = {
         "scenario": "case",
@@ -78,6 +81,7 @@ class _World:
     directories: dict[int, list[str]]
     topics: dict[str, dict[int, list[int]]] = field(default_factory=dict)
     leaders: dict[str, int] = field(default_factory=dict)
+    deleted_from: list[int] = field(default_factory=list)  # brokers that had replicas
 
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability
@@ -299,6 +303,10 @@ def _registered_directories(world: _World, broker: int) -> list[str]:
 
 
 def _log_dir_failure(world: _World) -> Document:
+    """Often of a broker with replicas of a deleted topic, whose directories Kafka remembers."""
+    if world.deleted_from and world.chance(0.7):
+        broker = world.rng.choice(world.deleted_from)
+        return {"broker": broker, "dirs": world.directories.get(broker, [])}
     broker = world.a_broker()
     known = [*world.directories.get(broker, []), _id(world.rng)]
     return {"broker": broker, "dirs": world.some(known)}
@@ -399,7 +407,10 @@ def _partition_change(world: _World) -> Document:
 
 
 def _delete_topics(world: _World) -> Document:
-    return {"topics": world.some_topics()}
+    topics = world.some_topics()
+    replicas = (ids for topic in topics for ids in world.topics.get(topic, {}).values())
+    world.deleted_from += [broker for ids in replicas for broker in ids]
+    return {"topics": topics}
 
 
 def _controller_failover(world: _World) -> Document:
@@ -426,6 +437,6 @@ EVENTS: Final[dict[str, tuple[int, Callable[[_World], Document]]]] = {
     "cancel_reassignment": (2, _cancel_reassignment),
     "topic_change": (1, _topic_change),
     "partition_change": (2, _partition_change),
-    "delete_topics": (1, _delete_topics),
+    "delete_topics": (2, _delete_topics),
     "controller_failover": (2, _controller_failover),
 }
