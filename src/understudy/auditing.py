@@ -127,9 +127,11 @@ def run(
 ) -> Done:
     """Judge what of *given* is not judged yet, and publish it to *out*."""
     rules = asked.fingerprint()
-    known = None if force else _known(spark, out, rules)
+    known = _known(spark, out, rules)
     entries = [] if known is None else audit.entries(known)
-    todo = ledger.histories(given.stored, entries, since=asked.since, until=asked.until)
+    todo = ledger.histories(
+        given.stored, entries, since=asked.since, until=asked.until, again=force
+    )
     if not todo:
         return Done(None, 0, given.clusters, {}, _standing(known, given.clusters, asked))
     started = publish.Run.start(JOB, input_digest=_digest(todo), config_digest=rules, now=now)

@@ -122,6 +122,15 @@ def test_an_incomplete_one_is_judged_alone_and_passed_over() -> None:
     assert history.previous == {"s0": (), "s1": (), "s2": ("digest of s0",)}
 
 
+def test_judged_again_is_what_is_asked_for_and_the_rest_is_kept() -> None:
+    stored = [seen(f"s{n}", n) for n in range(6)]
+    ledger = audit(stored, [], "first")
+    (history,) = histories(stored, ledger, since=4, again=True)
+    assert [each.snapshot_id for each in history.asked] == ["s4", "s5"]
+    assert [entry.seen.snapshot_id for entry in history.kept] == ["s0", "s1", "s2", "s3"]
+    assert not history.is_continued  # what was known of them is no longer known
+
+
 def test_without_a_time_it_is_in_every_span() -> None:
     (history,) = histories([seen("s0", None), seen("s1", 1)], [], since=2)
     assert [each.snapshot_id for each in history.asked] == ["s0"]

@@ -50,6 +50,23 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Span:
+    """The time that is asked about, and whether what is judged already is judged again."""
+
+    since: int | None
+    until: int | None
+    again: bool
+
+    def has(self, seen: Seen) -> bool:
+        """A snapshot that does not know its time is in every span."""
+        taken = seen.taken_at
+        if taken is None:
+            return True
+        after = self.since is None or taken >= self.since
+        return after and (self.until is None or taken < self.until)
+
+
+@dataclass(frozen=True)
 class History:
     """The snapshots of one cluster, those known from before included, and what is to do."""
 
@@ -74,29 +91,23 @@ def histories(
     *,
     since: int | None = None,
     until: int | None = None,
+    again: bool = False,
 ) -> list[History]:
     """What is to do for each cluster that has anything to do.
 
     Asked is what is stored, taken from *since* until before *until*, and not yet judged as it has
-    to be; and of what was judged before, all that has to be judged differently now.
+    to be (or judged already, if it is to be judged *again*); and of what was judged before, all
+    that has to be judged differently now.
     """
     known = {entry.seen.key: entry for entry in entries}
     snapshots = {**{key: entry.seen for key, entry in known.items()}, **_by_key(stored)}
     here = set(_by_key(stored))
     ordered = sorted(snapshots.values(), key=lambda seen: (seen.cluster, seen.order))
     found = [
-        _history(tuple(of_cluster), known, here, (since, until))
+        _history(tuple(of_cluster), known, here, Span(since, until, again))
         for _, of_cluster in groupby(ordered, key=lambda seen: seen.cluster)
     ]
     return [history for history in found if history.asked]
-
-
-def _in_span(seen: Seen, span: tuple[int | None, int | None]) -> bool:
-    """A snapshot that does not know its time is in every span."""
-    since, until = span
-    if seen.taken_at is None:
-        return True
-    return (since is None or seen.taken_at >= since) and (until is None or seen.taken_at < until)
 
 
 def _by_key(stored: Iterable[Seen]) -> dict[Key, Seen]:
@@ -107,7 +118,7 @@ def _history(
     ordered: tuple[Seen, ...],
     known: Mapping[Key, Entry],
     here: set[Key],
-    span: tuple[int | None, int | None],
+    span: Span,
 ) -> History:
     complete = tuple(seen for seen in ordered if seen.complete)
     back = _predecessors(complete)
@@ -120,8 +131,8 @@ def _history(
         if seen.key not in here:
             return False
         entry = known.get(seen.key)
-        if entry is None:
-            return _in_span(seen, span)
+        if entry is None or (span.again and span.has(seen)):
+            return span.has(seen)
         return entry.seen.digest != seen.digest or entry.previous != previous[seen.snapshot_id]
 
     asked = tuple(seen for seen in ordered if is_asked(seen))
