@@ -43,6 +43,15 @@ def _nothing_is_done(reassignment: LegacyReassignment) -> None:
     context.reassigning = dict(context.zookeeper.reassignments)
 
 
+def _done_or_not(reassignment: LegacyReassignment, tp: TopicPartition, target: Ids) -> None:
+    context = reassignment._context  # noqa: SLF001
+    if context.assignments.get(tp) == target:
+        context.reassigning[tp] = target
+        reassignment.advance(tp)
+    else:
+        _initiate(reassignment, tp, target)
+
+
 def _always_unclean(_context: LegacyContext, _topic: str) -> str:
     return "topic"
 
@@ -101,6 +110,7 @@ def _nothing(*_: object, **__: object) -> None:
 _rules: Final = legacy_releases.rules
 _request_versions: Final = releases.request_versions
 _elect_shutdown: Final = elections.elect_controlled_shutdown_leader
+_initiate: Final = LegacyReassignment.initiate
 _bump_leader_epoch: Final = LegacyReassignment._bump_leader_epoch  # noqa: SLF001
 _add_leader_and_isr: Final[Callable[..., None]] = LegacyRequestBatch.add_leader_and_isr
 
@@ -138,8 +148,11 @@ MUTATIONS: Final = (
         [(LegacyReassignment, "_bump_leader_epoch", _cache_learns)],
     ),
     Mutation(
-        "a failover takes an assignment that equals its target for done",
-        [(LegacyReassignment, "load", _nothing_is_done)],
+        "an assignment that equals its target is taken for done",
+        [
+            (LegacyReassignment, "load", _nothing_is_done),
+            (LegacyReassignment, "initiate", _done_or_not),
+        ],
     ),
     Mutation(
         "a dead or moving replica halts the deletion of its topic",
