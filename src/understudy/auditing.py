@@ -7,7 +7,7 @@ readers then see is what one audit of everything would have shown, whatever came
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -135,21 +135,10 @@ def run(
     if not todo:
         return Done(None, 0, given.clusters, {}, _standing(known, given.clusters, asked))
     started = publish.Run.start(JOB, input_digest=_digest(todo), config_digest=rules, now=now)
-    keys = [seen.key for history in todo for seen in (*history.asked, *history.needed)]
-    snapshots = given.read or sources.read(spark, given.paths, only=keys)
-    try:
-        tell = progress.table if progress is not None else None
-        if progress is not None:
-            progress.doing("judging", tables=4)
-        needed = snapshots.only(small_frame(spark, keys, _KEYS))
-        tables = {
-            "findings": audit.findings(spark, needed, todo, asked.rules),
-            "quarantine": snapshots.quarantine,
-        }
-        counts = publish.write(spark, out, started, tables, on_table=tell)
-    finally:
-        if given.read is None:
-            snapshots.close()
+    tell = progress.table if progress is not None else None
+    if progress is not None:
+        progress.doing("judging", tables=3 if given.read is None else 4)
+    counts = _judge(spark, given, out, started, todo=todo, rules=asked.rules, tell=tell)
     found = publish.read_runs(spark, out, "findings", [started.run_id])
     tables = {
         "exposure": _exposure(spark, out, todo, known, found),
@@ -166,6 +155,30 @@ def run(
 
 
 # --- Steps ---------------------------------------------------------------------------------------
+
+
+def _judge(
+    spark: SparkSession,
+    given: Given,
+    out: str,
+    run: publish.Run,
+    *,
+    todo: Sequence[History],
+    rules: RuleSet,
+    tell: Callable[[str, int], None] | None,
+) -> dict[str, int]:
+    """Write what is found in the snapshots that are asked for, and what of documents is refused."""
+    keys = [seen.key for history in todo for seen in (*history.asked, *history.needed)]
+    snapshots = given.read or sources.read(spark, given.paths, only=keys)
+    try:
+        needed = snapshots.only(small_frame(spark, keys, _KEYS))
+        tables = {"findings": audit.findings(spark, needed, todo, rules)}
+        if given.read is not None:
+            tables["quarantine"] = given.read.quarantine
+        return publish.write(spark, out, run, tables, on_table=tell)
+    finally:
+        if given.read is None:
+            snapshots.close()
 
 
 def _known(spark: SparkSession, out: str, rules: str) -> DataFrame | None:
