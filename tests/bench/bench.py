@@ -24,7 +24,6 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[2]
 MEASURE: Final = Path(__file__).with_name("measure.py")
-KRAFT_PACE: Final = Path(__file__).with_name("kraft_pace.py")
 HOME: Final = ROOT / "out" / "bench"
 SAMPLE: Final = ROOT / "data" / "sample"
 UNDERSTUDY: Final = Path(sys.executable).with_name("understudy")
@@ -285,7 +284,7 @@ def kraft(sizes: Sequence[int], rounds: int) -> list[Line]:
     lines = []
     for size in sizes:
         _run("store", "--partitions", str(size), "--home", str(HOME))
-        command = [sys.executable, str(KRAFT_PACE), "--home", str(HOME)]
+        command = [sys.executable, "-m", "bench.kraft_pace", "--home", str(HOME)]
         command += ["--partitions", str(size), "--rounds", str(rounds)]
         told = json.loads(_call(command, capture=True))
         for name, fences in (("one", 1), ("every", told["fences"])):

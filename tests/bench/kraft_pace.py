@@ -1,6 +1,6 @@
 """How fast brokers are fenced in KRaft: replays of one and of all, beside Kafka's own managers.
 
-    python tests/bench/kraft_pace.py --home out/bench --partitions 1000000 --rounds 3
+    PYTHONPATH=tests python -m bench.kraft_pace --home out/bench --partitions 1000000 --rounds 3
 
 Both take the same snapshot, a synthetic store read as a KRaft cluster. A replay reads it, decides
 and publishes every table; Kafka's ``ReplicationControlManager`` decides in memory, its snapshot
@@ -19,10 +19,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import measure
 from pyspark.sql import DataFrame, SparkSession
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from bench import measure
 from conformance import kafka_oracle
 from conformance.kraft_family import FAMILY
 

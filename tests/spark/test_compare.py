@@ -165,9 +165,12 @@ def test_snapshots_of_kraft_have_a_rule_for_every_difference(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     doc = one(ALL, 1, [1, 2], configs={"min.insync.replicas": "2"}, cluster="eligible")
-    returned = {"type": "broker_startup", "brokers": [2], "clean": True}
-    lost = [{"type": FAILS, "brokers": [broker]} for broker in (2, 1)]
-    eligible = as_kraft(doc, KRAFT_43), [lost[0], returned, lost[1]]
+    events: list[Document] = [
+        {"type": FAILS, "brokers": [2]},
+        {"type": "broker_startup", "brokers": [2], "clean": True},
+        {"type": FAILS, "brokers": [1]},
+    ]
+    eligible: Case = (as_kraft(doc, KRAFT_43), events)
     cases = [eligible, *(kraft_case(seed) for seed in range(60))]
     rows = compared(spark, tmp_path, cases, [KRAFT_43, KRAFT_43_ELR, KRAFT_40, ZK_39])
     assert {row.controller_b for row in rows} == {"kraft 4.3 elr", "kraft 4.0 no-elr", "zk 3.9"}

@@ -174,27 +174,36 @@ def _judged(sides: DataFrame) -> DataFrame:
     events = "array_sort(array_distinct(transform(concat(writes_a, writes_b), w -> w.event)))"
     parting = f"filter({events}, e -> NOT {_after('a', 'e')}.record <=> {_after('b', 'e')}.record)"
     kind = "get(filter(concat(writes_a, writes_b), w -> w.event <=> event), 0).event_type"
-    return (
-        sides.selectExpr("*", *(_own(side) for side in "ab"))
-        .selectExpr("*", *(_end(side) for side in "ab"))
-        .where("NOT end_a <=> end_b")
-        .selectExpr("*", *(_own_writes(side) for side in "ab"))
-        .selectExpr("*", f"get({parting}, 0) AS event")
-        .selectExpr(
-            "*",
-            f"{kind} AS event_type",
-            *(f"{_after(side, 'event - 1')} AS was_{side}" for side in "ab"),
-            *(f"{_after(side, 'event')} AS held_{side}" for side in "ab"),
-            *(f"{_refusal(side)} AS refused_{side}" for side in "ab"),
-        )
-        .selectExpr("*", _common(), *(_flat(side) for side in "ab"))
-        .selectExpr("*", f"{rule()} AS rule")
+    own = _with(
+        sides,
+        **{f"own_{side}": _own_end(side) for side in "ab"},
+        **{f"writes_{side}": _own_writes(side) for side in "ab"},
+    )
+    apart = _with(own, **{f"end_{side}": _end(side) for side in "ab"}).where("NOT end_a <=> end_b")
+    parted = _with(
+        _with(apart, event=f"get({parting}, 0)"),
+        event_type=kind,
+        **{f"was_{side}": _after(side, "event - 1") for side in "ab"},
+        **{f"held_{side}": _after(side, "event") for side in "ab"},
+        **{f"refused_{side}": _refusal(side) for side in "ab"},
+    )
+    return parted.selectExpr("*", _common(), *(_flat(side) for side in "ab")).selectExpr(
+        "*", f"{rule()} AS rule"
     )
 
 
-def _own(side: str) -> str:
+def _with(frame: DataFrame, **columns: str) -> DataFrame:
+    """More columns, each computed once.
+
+    Spark would write an expression out wherever a later one uses it, and these are used by many: a
+    generator is a line it does not move expressions over.
+    """
+    return frame.selectExpr("*", f"inline(array({struct(**columns)}))")
+
+
+def _own_end(side: str) -> str:
     """What this controller did to the partition, null when nothing."""
-    return f"get(filter(ends, e -> e.controller = number_{side}), 0) AS own_{side}"
+    return f"get(filter(ends, e -> e.controller = number_{side}), 0)"
 
 
 def _end(side: str) -> str:
@@ -213,13 +222,12 @@ def _end(side: str) -> str:
         f"IF(mode_{side} = {text(KRAFT.mode)}, {is_led},"
         f" coalesce(own_{side}.is_online, was_online, false))"
     )
-    fields = {name: f"{record}.{name}" for name in _RECORD}
-    return f"{struct(available=is_available, **fields)} AS end_{side}"
+    return struct(available=is_available, **{name: f"{record}.{name}" for name in _RECORD})
 
 
 def _own_writes(side: str) -> str:
-    """In their order, which the number of the write is."""
-    return f"array_sort(filter(writes, w -> w.controller = number_{side})) AS writes_{side}"
+    """In their order: by event, then by the number of the write."""
+    return f"array_sort(filter(writes, w -> w.controller = number_{side}))"
 
 
 def _after(side: str, event: str) -> str:
