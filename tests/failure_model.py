@@ -83,7 +83,7 @@ def _partition(
         return doc  # never had a leader
     isr = rng.sample(replicas, rng.randint(1, len(replicas)))
     leader = rng.choice(isr)
-    state = {"leader_epoch": 4, "partition_epoch": 9, "recovery": 0}
+    state: Document = {"leader_epoch": 4, "partition_epoch": 9, "recovery": 0}
     if not kraft:
         state["controller_epoch"] = 2
         if rng.random() < 0.1:
@@ -145,8 +145,8 @@ def partitions_of(doc: Document) -> Iterator[Partition]:
 
 
 def _setting(doc: Document, topic: Document, key: str) -> str | None:
-    own = next((b for b in doc["brokers"] if b["id"] == doc["controller"]["id"]), {"configs": {}})
-    levels = (topic["configs"], own["configs"], doc["configs"], doc["static_configs"])
+    own = [b["configs"] for b in doc["brokers"] if b["id"] == doc["controller"]["id"]]
+    levels = (topic["configs"], *own, doc["configs"], doc["static_configs"])
     return next((level[key] for level in levels if key in level), None)
 
 

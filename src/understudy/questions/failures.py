@@ -24,6 +24,7 @@ AFTER: Final = "after reassignment"
 _TAKE_DOWN: Final = ("broker_failure", "fence", "unregister", "controlled_shutdown")
 _BRING_BACK: Final = ("broker_startup", "unfence")
 
+Event = dict[str, Any]
 Plan = Mapping[str, Sequence[int]]
 """A reassignment: ``orders-0`` to its new replicas."""
 
@@ -106,7 +107,7 @@ def _failure(group: Group, cluster: Cluster, dependencies: units.Dependencies) -
     voters = {int(unit.name) for unit in group if unit.kind == CONTROLLER}
     if not (brokers or directories or (voters and cluster.is_kraft)):
         return None
-    events: list[dict[str, Any]] = []
+    events: list[Event] = []
     if brokers and not cluster.is_kraft and cluster.controller_id in brokers:
         events.append({"type": "controller_failover", "dead": brokers})
     elif brokers:
@@ -133,7 +134,7 @@ def _quorum(lost: set[int], cluster: Cluster) -> tuple[bool | None, str]:
     return survives, f"the quorum {'keeps' if survives else 'loses'} its majority: {of}"
 
 
-def _scenario(name: str, cluster: Cluster, events: Iterable[dict[str, Any]]) -> Scenario:
+def _scenario(name: str, cluster: Cluster, events: Iterable[Event]) -> Scenario:
     texts = tuple(json.dumps(event, sort_keys=True) for event in events)
     return Scenario(name, cluster.cluster, cluster.snapshot_id, texts)
 
@@ -160,9 +161,12 @@ def _around_plan(
 
     While it runs the added replicas are not in sync; it is done when they have caught up.
     """
-    start = {"type": "reassign", "partitions": {name: list(ids) for name, ids in plan.items()}}
+    start: Event = {
+        "type": "reassign",
+        "partitions": {name: list(ids) for name, ids in plan.items()},
+    }
     targets = sorted({broker for ids in plan.values() for broker in ids})
-    done = {"type": "catch_up", "brokers": targets}
+    done: Event = {"type": "catch_up", "brokers": targets}
     for name, events in ((DURING, [start]), (AFTER, [start, done])):
         for cluster in clusters:
             yield Case(_scenario(name, cluster, events), ())
