@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from understudy.controller.interpreter import SnapshotRows
@@ -27,6 +27,7 @@ SCENARIO: Final = "history"
 
 FIELDS: Final = ("replicas", "leader", "leader_epoch", "isr", "partition_epoch")
 _EPOCHS: Final = ("leader_epoch", "partition_epoch")
+_DECIDED: Final = ("replicas", "leader", "isr")
 
 UNEXPLAINED: Final = "unexplained"
 UNCLEAN: Final = "unclean_election"
@@ -74,30 +75,30 @@ def compare(interval: Interval, events: Sequence[Event]) -> Comparison:
     profile = _profile_of(interval.old.snapshot)
     if profile is None:
         changes = [
-            Change(*key, field, _text(was[field]), _text(now[field]), NOT_REPLAYED, [])
-            for key, was, now, compared in _recorded(interval)
-            for field in compared
-            if was[field] != now[field]
+            seen.change(field, NOT_REPLAYED, [])
+            for seen in _recorded(interval)
+            for field in seen.differing
         ]
         return Comparison(changes, [], [])
     replay = _Replay(profile, interval, events)
-    changes = []
-    divergences = []
-    for key, was, now, compared in _recorded(interval):
-        predicted = replay.predicted.get(key, was)
-        for field in compared:
-            is_right = predicted[field] == now[field]
-            reason = "" if is_right else _why_not(interval, key, field, was, now, predicted)
-            if not is_right:
-                shown = _text(predicted[field]), _text(now[field])
-                divergences.append(Divergence(*key, field, *shown, reason))
-            if was[field] != now[field]:
-                numbers = replay.events_of(key, field) if is_right else []
-                by = reason or replay.reason(key, numbers)
-                shown = _text(was[field]), _text(now[field])
-                changes.append(Change(*key, field, *shown, by, numbers))
+    changes, divergences = [], []
+    for seen in _recorded(interval):
+        predicted = replay.predicted.get(seen.key, seen.was)
+        wrong = {
+            field: _why_not(interval, seen, field, predicted)
+            for field in seen.known
+            if predicted[field] != seen.now[field]
+        }
+        divergences += [
+            Divergence(*seen.key, field, _text(predicted[field]), _text(seen.now[field]), reason)
+            for field, reason in wrong.items()
+        ]
+        for field in seen.differing:
+            numbers = [] if field in wrong else replay.events_of(seen.key, field)
+            reason = wrong.get(field) or replay.reason(seen.key, numbers)
+            changes.append(seen.change(field, reason, numbers))
     changed = {(each.topic, each.partition) for each in changes}
-    decisions = [row for row in replay.decisions if (row["topic"], row["partition"]) in changed]
+    decisions = [row for row in replay.decisions if _key(row) in changed]
     return Comparison(changes, divergences, decisions)
 
 
@@ -114,15 +115,29 @@ def _profile_of(snapshot: Row) -> Profile | None:
 # --- What was recorded -------------------------------------------------------------------------
 
 
-def _recorded(
-    interval: Interval,
-) -> Iterable[tuple[TopicPartition, Values, Values, tuple[str, ...]]]:
-    """Each partition before and after, and the fields of it that both snapshots know."""
+class _Seen(NamedTuple):
+    """A partition before and after, and the fields of it that both snapshots know."""
+
+    key: TopicPartition
+    was: Values
+    now: Values
+    known: tuple[str, ...]
+
+    @property
+    def differing(self) -> list[str]:
+        return [field for field in self.known if self.was[field] != self.now[field]]
+
+    def change(self, field: str, reason: str, events: list[int]) -> Change:
+        return Change(
+            *self.key, field, _text(self.was[field]), _text(self.now[field]), reason, events
+        )
+
+
+def _recorded(interval: Interval) -> Iterator[_Seen]:
     for before, after in interval.partitions:
-        row = after or before or {}
         unknown = {*_unknown(before), *_unknown(after)}
-        compared = tuple(field for field in FIELDS if field not in unknown)
-        yield (row["topic"], row["partition"]), _values(before), _values(after), compared
+        known = tuple(field for field in FIELDS if field not in unknown)
+        yield _Seen(_key(after or before or {}), _values(before), _values(after), known)
 
 
 def _unknown(row: Row | None) -> Iterable[str]:
@@ -260,28 +275,20 @@ def _written(
 # --- Why the two may differ --------------------------------------------------------------------
 
 
-def _why_not(  # noqa: PLR0917 - the case in full
-    interval: Interval,
-    key: TopicPartition,
-    field: str,
-    was: Values,
-    now: Values,
-    predicted: Values,
-) -> str:
-    """Why *now* is not what was predicted, in one word."""
-    topic, _ = key
+def _why_not(interval: Interval, seen: _Seen, field: str, predicted: Values) -> str:
+    """Why a field is not what was predicted, in one word."""
+    topic, _ = seen.key
     if topic in interval.old.queued_topics | interval.new.queued_topics:
         # How far a deletion has come is known to the memory of the controller alone.
         return DELETING
-    if was == now:
+    if seen.was == seen.now:
         # The snapshot was taken before the controller came to it.
         return PENDING
-    if _was_in_trouble(interval, was):
+    if _was_in_trouble(interval, seen.was):
         # Something an earlier snapshot had shown already.
         return LATE
-    others = [name for name in FIELDS if name not in _EPOCHS]
-    has_more = (now[field] or 0) > (predicted[field] or 0) if field in _EPOCHS else False
-    if has_more and all(now[name] == predicted[name] for name in others):
+    has_more = field in _EPOCHS and (seen.now[field] or 0) > (predicted[field] or 0)
+    if has_more and all(seen.now[name] == predicted[name] for name in _DECIDED):
         # More happened than two snapshots can show, and came to the same.
         return UNSEEN
     return UNEXPLAINED
