@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from understudy import scenarios, sources
 from understudy.controller import elections_sql
@@ -25,33 +25,61 @@ def replay_documents(
     events: Sequence[Sequence[Document]] | None = None,
 ) -> dict[str, Rows]:
     """Cluster -> table -> rows (without the scenario's key) of one failover each."""
+    if events is None:
+        found = _replay(spark, folder, snapshots, [scenarios.FAILOVER])
+        return {cluster: rows for (cluster, _), rows in found.items()}
+    rows = replay_cases(spark, folder, list(zip(snapshots, events, strict=True)))
+    return {doc["cluster"]: each for doc, each in zip(snapshots, rows, strict=True)}
+
+
+def replay_cases(
+    spark: SparkSession,
+    folder: Path,
+    cases: Sequence[tuple[Document, Sequence[Document]]],
+    *,
+    changed_only: bool = False,
+) -> list[Rows]:
+    """The rows of each case, a snapshot and events; many may share a snapshot."""
+    keys = [(str(doc["cluster"]), f"case {number}") for number, (doc, _) in enumerate(cases)]
+    lines = [
+        {"scenario": name, "cluster": cluster, "snapshot_id": doc["snapshot_id"], "events": events}
+        for (cluster, name), (doc, events) in zip(keys, cases, strict=True)
+    ]
+    asked = scenarios.parse("\n".join(map(json.dumps, lines)).encode(), "events.jsonl")
+    snapshots = {str(doc["cluster"]): doc for doc, _ in cases}
+    found = _replay(spark, folder, list(snapshots.values()), asked, changed_only=changed_only)
+    return [found.get(key, _nothing()) for key in keys]
+
+
+def _replay(
+    spark: SparkSession,
+    folder: Path,
+    snapshots: Sequence[Document],
+    asked: Sequence[scenarios.Scenario],
+    *,
+    changed_only: bool = False,
+) -> dict[tuple[str, str], Rows]:
     elections_sql.register(spark)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "snapshots.jsonl"
     path.write_text("\n".join(map(json.dumps, snapshots)), encoding="utf-8")
     read = sources.read(spark, [str(path)])
-    asked: list[scenarios.Scenario] = [scenarios.FAILOVER]
-    if events is not None:
-        lines = [
-            {"scenario": "case", "cluster": doc["cluster"], "snapshot_id": "s1", "events": given}
-            for doc, given in zip(snapshots, events, strict=True)
-        ]
-        asked = scenarios.parse("\n".join(map(json.dumps, lines)).encode(), "events.jsonl")
-    result = replay(read, asked)
+    result = replay(read, asked, changed_only=changed_only)
     try:
         assert result.quarantine.count() == 0
-        return _collect(result.tables, [doc["cluster"] for doc in snapshots])
+        found: dict[tuple[str, str], Rows] = {}
+        for table, frame in result.tables.items():
+            for row in frame.collect():
+                rows = found.setdefault((row["cluster"], row["scenario"]), _nothing())
+                rows[table].append(plain(tuple(row)[3:]))
+        return found
     finally:
         result.close()
         read.close()
 
 
-def _collect(tables: dict[str, DataFrame], clusters: Iterable[str]) -> dict[str, Rows]:
-    found: dict[str, Rows] = {name: {table: [] for table in REPLAY_TABLES} for name in clusters}
-    for table, frame in tables.items():
-        for row in frame.collect():
-            found[row["cluster"]][table].append(plain(tuple(row)[3:]))
-    return found
+def _nothing() -> Rows:
+    return {table: [] for table in REPLAY_TABLES}
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - lists and rows of anything, as tuples

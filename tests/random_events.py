@@ -105,6 +105,10 @@ def random_events(rng: Random, doc: Document, kinds: tuple[str, ...] = KINDS) ->
     return [_event(rng, names, rng.choice(kinds)) for _ in range(rng.randint(1, 6))]
 
 
+def random_event(rng: Random, doc: Document, kind: str) -> Document:
+    return _event(rng, _Names(doc), kind)
+
+
 def _event(rng: Random, names: _Names, kind: str) -> Document:
     if kind == "controller_failover":
         return random_failover(rng, names.doc)

@@ -1,9 +1,10 @@
 """Replays scenarios over snapshots: which rules, which engine, and what has to be said about it.
 
 The engine follows from the shape of a scenario, is chosen here and nowhere else, and never changes
-a row. A single failover of profile ``zk`` runs in the native form over whole snapshots at once, and
-only what the new controller then takes up again (reassignments, deletions) is interpreted.
-Everything else, and what is small, goes through the interpreters, over the partitions it touches.
+a row. A single failover, broker failure or controlled shutdown of profile ``zk`` runs in the native
+form, over whole snapshots and many scenarios at once; what a new controller then takes up again
+(reassignments, deletions) and failures that halt deletions are interpreted. Everything else, and
+what is small, goes through the interpreters, over the partitions it touches.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
@@ -21,11 +22,8 @@ from pyspark.sql import functions as F
 from understudy import scenarios
 from understudy.controller import interpreted
 from understudy.controller.native import engine as native
-from understudy.controller.native import tables as native_tables
-from understudy.controller.native.failover import Failover
 from understudy.controller.native.sql import text
 from understudy.controller.profiles import PROFILES, ZK
-from understudy.controller.zk import FAILOVER
 from understudy.errors import UsageError
 from understudy.frames import small_frame
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
@@ -37,10 +35,6 @@ from understudy.snapshot import Snapshots
 # form is compiled.
 SMALL = 20_000
 
-_IS_FAILOVER: Final = (
-    f"size(events) = 1 AND get_json_object(events[0], '$.type') = {text(FAILOVER)}"
-)
-
 
 @dataclass(frozen=True)
 class Replay:
@@ -51,6 +45,7 @@ class Replay:
     notes: list[str]
     replayed: int  # scenarios, counted over all snapshots
     held: tuple[DataFrame, ...]
+    accepted: DataFrame  # the keys of the snapshots that can be replayed
 
     def close(self) -> None:
         for frame in self.held:
@@ -91,21 +86,24 @@ def replay(
     resolved = scenarios.resolve(spark, asked, snapshots.snapshots).join(
         F.broadcast(accepted.select(*SNAPSHOT_KEY, "profile", "release")), on=list(SNAPSHOT_KEY)
     )
-    failover: Failover | None = None
-    facts: DataFrame | None = None
+    kinds = _native_kinds(asked)
+    done: native.Native | None = None
+    taken: DataFrame | None = None
     tables: dict[str, DataFrame] = {}
     held: tuple[DataFrame, ...] = ()
-    if any(map(_is_failover, asked)) and not _is_small(snapshots, asked):
-        known = _native_facts(snapshots, accepted, resolved)
-        facts = known.facts
+    if kinds and not _is_small(snapshots, asked):
+        known = _native_facts(kinds, snapshots, accepted, resolved)
+        taken = known.taken()
         # The facts take a job over all partitions; the tables are put together meanwhile.
         with ThreadPoolExecutor(max_workers=1) as background:
             surveying = background.submit(
-                inheritable_thread_target(spark)(_survey), resolved, facts
+                inheritable_thread_target(spark)(_survey), resolved, taken
             )
-            tables, failover = native.tables(snapshots.partitions, known)
+            done = native.tables(
+                snapshots.partitions, snapshots.brokers, known, changed_only=changed_only
+            )
             survey = surveying.result()
-        held = (failover.touched, *known.held)
+        tables, held = done.tables, (*done.held, *known.held)
     else:
         survey = _survey(resolved, None)
     if survey.interpreted:
@@ -115,14 +113,13 @@ def replay(
             topics=snapshots.topics,
             partitions=snapshots.partitions,
             configs=snapshots.configs,
-            scenarios=_to_interpret(resolved, facts),
+            scenarios=_to_interpret(resolved, taken),
             scopes=_scopes(spark, asked, survey.profiles),
             changed_only=changed_only,
         )
-        tables = _joined(tables, others.tables, failover) if survey.native else others.tables
+        found = others.tables | _only_changed(others.tables) if changed_only else others.tables
+        tables = found if done is None or not survey.native else done.followed_by(found)
         held = (others.held, *held)
-    if changed_only:
-        tables |= _only_changed(tables)
     refused = _refused(judged.where("refusal IS NOT NULL"), snapshots.provenance)
     return Replay(
         tables=tables,
@@ -130,6 +127,7 @@ def replay(
         notes=_notes(survey),
         replayed=survey.scenarios,
         held=held,
+        accepted=accepted.select(*SNAPSHOT_KEY),
     )
 
 
@@ -191,35 +189,39 @@ def _refused(judged: DataFrame, provenance: DataFrame) -> DataFrame:
 # --- Which engine ------------------------------------------------------------------------------
 
 
-def _is_failover(scenario: Scenario) -> bool:
-    return [json.loads(event)["type"] for event in scenario.events] == [FAILOVER]
+def _native_kinds(asked: Sequence[Scenario]) -> tuple[str, ...]:
+    """The kinds of single events among the scenarios that have a native form."""
+    single = {json.loads(each.events[0])["type"] for each in asked if len(each.events) == 1}
+    return tuple(kind for kind in native.KINDS if kind in single)
 
 
 def _is_small(snapshots: Snapshots, asked: Sequence[Scenario]) -> bool:
     return SMALL > 0 and snapshots.partitions.count() * len(asked) <= SMALL
 
 
-def _native_facts(snapshots: Snapshots, accepted: DataFrame, resolved: DataFrame) -> native.Known:
+def _native_facts(
+    kinds: Sequence[str], snapshots: Snapshots, accepted: DataFrame, resolved: DataFrame
+) -> native.Known:
     """What the scenarios that run in the native form know."""
-    known = native.failovers(
+    return native.known(
+        kinds,
         snapshots=accepted,
         brokers=snapshots.brokers,
         topics=snapshots.topics,
         partitions=snapshots.partitions,
         configs=snapshots.configs,
-        scenarios=resolved.where(_IS_FAILOVER).where(f"profile = {text(ZK.name)}"),
+        scenarios=resolved.where(f"profile = {text(ZK.name)}"),
     )
-    return known._replace(facts=known.facts.where("NOT is_odd"))
 
 
-def _survey(resolved: DataFrame, native_facts: DataFrame | None) -> _Survey:
-    """One small job, over the facts if there are any."""
+def _survey(resolved: DataFrame, taken: DataFrame | None) -> _Survey:
+    """One small job, over what the native form has *taken* if it has."""
     asked = resolved.select(*SCENARIO_KEY, "profile", "release")
-    if native_facts is None:
+    if taken is None:
         judged = asked.withColumn("resumes", F.lit(None).cast("boolean"))
     else:
-        taken = F.broadcast(native_facts.select(*SCENARIO_KEY, "resumes"))
-        judged = asked.join(taken, on=list(SCENARIO_KEY), how="left")
+        known = F.broadcast(taken.select(*SCENARIO_KEY, "resumes"))
+        judged = asked.join(known, on=list(SCENARIO_KEY), how="left")
     counted = judged.agg(
         F.count(F.lit(1)).alias("scenarios"),
         F.count("resumes").alias("native"),
@@ -232,31 +234,16 @@ def _survey(resolved: DataFrame, native_facts: DataFrame | None) -> _Survey:
     return _Survey(counted.scenarios, counted.native, counted.interpreted, rules)
 
 
-def _to_interpret(resolved: DataFrame, native_facts: DataFrame | None) -> DataFrame:
+def _to_interpret(resolved: DataFrame, taken: DataFrame | None) -> DataFrame:
     """The scenarios the native form does not take, and those it does not take to their end."""
     scenarios = resolved.drop("profile", "release")
-    if native_facts is None:
+    if taken is None:
         return scenarios.withColumn("resumed", F.expr(f"CAST(NULL AS {interpreted.RESUMED})"))
-    started = native_facts.selectExpr(
-        *SCENARIO_KEY, "resumes", "struct(f.steps, offline_order) AS resumed"
-    )
     return (
-        scenarios.join(F.broadcast(started), on=list(SCENARIO_KEY), how="left")
+        scenarios.join(F.broadcast(taken), on=list(SCENARIO_KEY), how="left")
         .where("coalesce(resumes, true)")
         .drop("resumes")
     )
-
-
-def _joined(
-    tables: dict[str, DataFrame],
-    others: dict[str, DataFrame],
-    failover: Failover | None,
-) -> dict[str, DataFrame]:
-    joined = {name: table.unionAll(others[name]) for name, table in tables.items()}
-    if failover is not None:
-        writes = native_tables.metadata_writes(failover, others["metadata_writes"])
-        joined["metadata_writes"] = writes
-    return joined
 
 
 def _scopes(spark: SparkSession, asked: Sequence[Scenario], profiles: Sequence[str]) -> DataFrame:

@@ -47,6 +47,8 @@ class Comparison:
 COMPARISONS: Final = (
     Comparison("replay", "copy", at_most=1.5),
     Comparison("interpreted", "replay", at_least=3, up_to=100_000),
+    Comparison("single_failures", "replay", at_most=3),
+    Comparison("single_failures_interpreted", "single_failures", at_least=3, up_to=100_000),
 )
 
 
@@ -110,14 +112,33 @@ def copy(room: Room) -> None:
 @measure
 def interpreted(room: Room) -> None:
     """The same replay as ``replay``, through the interpreter."""
+    with _only_interpreters():
+        _replay(room.spark, room.store, room.fresh("interpreted"))
+
+
+@contextlib.contextmanager
+def _only_interpreters() -> Iterator[None]:
     from understudy import replay as replaying  # noqa: PLC0415
 
-    chosen = replaying._is_failover  # noqa: SLF001 - the one place that chooses the engine
-    replaying._is_failover = lambda scenario: False  # noqa: ARG005, SLF001
+    chosen = replaying._native_kinds  # noqa: SLF001 - the one place that chooses the engine
+    replaying._native_kinds = lambda asked: ()  # noqa: ARG005, SLF001
     try:
-        _replay(room.spark, room.store, room.fresh("interpreted"))
+        yield
     finally:
-        replaying._is_failover = chosen  # noqa: SLF001
+        replaying._native_kinds = chosen  # noqa: SLF001
+
+
+@measure
+def single_failures(room: Room) -> None:
+    """Every broker of the store fails once, each in a scenario of its own; what changed."""
+    _failures(BROKERS, 1)(room)
+
+
+@measure
+def single_failures_interpreted(room: Room) -> None:
+    """The same as ``single_failures``, through the interpreter."""
+    with _only_interpreters():
+        single_failures(room)
 
 
 def _failures(scenarios: int, events: int) -> Work:

@@ -22,7 +22,6 @@ from understudy.controller.words import (
     ELECTED,
     ELECTED_UNCLEAN,
     EPOCH_RAISED,
-    FIRST_IN_SYNC,
     INITIALIZED,
     ISR_CHANGED,
     ISR_SHRUNK,
@@ -243,7 +242,7 @@ def _outcome(  # noqa: C901, PLR0911 - one return for each outcome reads best
     """What became of a partition, in one word and one sentence."""
     old, new = start.leadership.get(tp), context.leadership.get(tp)
     state, assignment = context.partition_states.get(tp), context.assignments.get(tp)
-    _, clean, reason = journal.last_election.get(tp, ("", None, FIRST_IN_SYNC))
+    _, clean, reason = journal.last_election.get(tp, ("", None, None))
     if assignment is None:
         is_known = context.znode_assignments.get(tp) is not None
         return (RESIGNED, NOBODY_KNOWS) if is_known else (DELETED, TOPIC_GONE)

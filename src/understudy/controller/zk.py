@@ -44,6 +44,8 @@ from understudy.controller.words import (
 Event = Mapping[str, Any]
 
 FAILOVER: Final = "controller_failover"
+BROKER_FAILURE: Final = "broker_failure"
+CONTROLLED_SHUTDOWN: Final = "controlled_shutdown"
 _ALL: Final = "all"
 _IMBALANCE_PERCENTAGE: Final = 10  # Kafka's leader.imbalance.per.broker.percentage
 
@@ -448,10 +450,10 @@ def _leaderless(event: Event) -> Scope:
 EVENTS: Final[dict[str, EventType]] = {
     FAILOVER: EventType(controller_failover, _everything),
     "broker_change": EventType(broker_change, _everything),
-    "broker_failure": EventType(broker_failure, _its_brokers),
+    BROKER_FAILURE: EventType(broker_failure, _its_brokers),
     "broker_startup": EventType(broker_startup, _everything),
     "log_dir_failure": EventType(log_dir_failure, _its_broker),
-    "controlled_shutdown": EventType(controlled_shutdown, _its_broker),
+    CONTROLLED_SHUTDOWN: EventType(controlled_shutdown, _its_broker),
     "topic_change": EventType(topic_change, _its_topics),
     "partition_change": EventType(partition_change, _its_topic),
     "delete_topics": EventType(delete_topics, _its_topics),

@@ -14,8 +14,6 @@ from pyspark.sql import types as T
 
 from understudy.names import PARTITION_KEY
 
-_EVENT: Final = {"event": "1", "event_type": "'controller_failover'"}
-
 NO_IDS: Final = "CAST(array() AS ARRAY<INT>)"
 
 
@@ -35,7 +33,7 @@ def struct(**fields: str) -> str:
 
 def select(df: DataFrame, schema: T.StructType, **values: str) -> DataFrame:
     """Project onto *schema*: columns by name from *values*, then the keys, else null."""
-    given = {**_EVENT, **{name: name for name in PARTITION_KEY}, **values}
+    given = {**{name: name for name in PARTITION_KEY}, **values}
     return df.selectExpr(
         *(
             f"CAST({given.get(field.name, 'NULL')} AS {field.dataType.simpleString()})"

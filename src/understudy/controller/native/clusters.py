@@ -1,0 +1,276 @@
+"""What a native replay knows of each cluster as a whole: one small row per snapshot.
+
+Everything that crosses partitions is settled here and in the facts of each scenario, before any
+partition is decided. A row's size follows the number of brokers, never the number of partitions.
+
+Membership is tested against the few ids that are *not* live rather than the many that are. The ids
+come from the partitions themselves, since a replica may sit on a broker that nobody lists.
+"""
+
+from __future__ import annotations
+
+from enum import IntFlag
+from typing import Final, NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from understudy.controller import releases, request_sizes
+from understudy.controller.native.sql import NO_IDS, struct
+from understudy.controller.words import DELETION_SETTING, UNCLEAN_SETTING
+from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY, TOPIC_KEY
+
+_IS_TRUE: Final = "lower(trim(value)) = 'true'"
+# A reassignment cannot go on where a later controller wrote the record, or nobody did.
+_NO_WRITER: Final = 2**31 - 1
+# Stand for the keys of snapshots and scenarios where millions of rows are grouped by them.
+CLUSTER_NUMBER: Final = f"xxhash64({', '.join(SNAPSHOT_KEY)})"
+SCENARIO_NUMBER: Final = f"xxhash64({', '.join(SCENARIO_KEY)})"
+
+
+class TopicExceptions(NamedTuple):
+    """The few topics that are queued for deletion or override the unclean setting."""
+
+    topics: DataFrame
+    few_queued: bool  # in every snapshot
+
+    def mark_queued(self, partitions: DataFrame) -> DataFrame:
+        """Partitions with ``queued``, null where their topic is not queued for deletion."""
+        queued = self.topics.selectExpr(*TOPIC_KEY, "queued").where("queued")
+        return partitions.join(F.broadcast(queued), on=list(TOPIC_KEY), how="left")
+
+    def find_queued(self, partitions: DataFrame) -> tuple[DataFrame, str]:
+        """Partitions, and how to tell there that a topic is queued, beside ``queued_topics``."""
+        if self.few_queued:
+            return partitions, "array_contains(queued_topics, topic)"
+        return self.mark_queued(partitions), "queued IS NOT NULL"
+
+    @property
+    def overrides(self) -> DataFrame:
+        return self.topics.selectExpr(*TOPIC_KEY, "unclean_topic")
+
+
+def topic_exceptions(topics: DataFrame, configs: DataFrame) -> DataFrame:
+    """The few topics that are queued for deletion or override the unclean setting."""
+    queued = topics.where("queued_for_deletion").selectExpr(
+        *TOPIC_KEY, "true AS queued", "CAST(NULL AS BOOLEAN) AS unclean_topic"
+    )
+    overrides = configs.where(f"scope = 'topic' AND key = '{UNCLEAN_SETTING}'").selectExpr(
+        *SNAPSHOT_KEY, "name AS topic", "CAST(NULL AS BOOLEAN)", f"{_IS_TRUE} AS unclean_topic"
+    )
+    return (
+        queued.unionAll(overrides)
+        .groupBy(*TOPIC_KEY)
+        .agg(F.expr("max(queued) AS queued"), F.expr("max(unclean_topic) AS unclean_topic"))
+    )
+
+
+class Role(IntFlag):
+    """What a broker is to some partition of its cluster.
+
+    Those with a directory are of replicas whose log directory is offline, which a controller may
+    not know about. Nobody looks for a leader of a topic queued for deletion.
+    """
+
+    ASSIGNED = 1
+    ASSIGNED_DIR = 2
+    LEADS = 4  # of a partition that is not queued; the leader where there is no record is null
+    LEADS_DIR = 8
+    KEPT = 16  # assigned, and not queued
+    DELETING = 32  # assigned, and queued
+    LEADS_OTHERS = 64  # kept, led, and not the only replica
+    FOLLOWS = 128  # kept, led by another one
+
+    def of(self, mention: str) -> str:
+        """Whether *mention* has one of these roles, as SQL text."""
+        return f"({mention}.roles & {self.value}) != 0"
+
+
+LEADS_ANYHOW: Final = Role.LEADS | Role.LEADS_DIR
+
+
+def mentions(partitions: DataFrame, exceptions: TopicExceptions) -> DataFrame:
+    """Per snapshot, every broker id its partitions name, and in which roles.
+
+    One pass over the partitions; what comes out is as small as the list of brokers.
+    """
+    strangers = f"filter(coalesce(isr, {NO_IDS}), r -> NOT array_contains(replicas, r))"
+    shared = f"IF(id = leader, {Role.LEADS_OTHERS.value}, {Role.FOLLOWS.value})"
+    as_replica = f"""IF(is_dir, {Role.ASSIGNED_DIR.value}, {Role.ASSIGNED.value})
+        | IF(tried, {Role.KEPT.value} | IF(has_state AND assigned > 1, {shared}, 0),
+             {Role.DELETING.value})"""
+    as_leader = f"IF(is_dir, {Role.LEADS_DIR.value}, {Role.LEADS.value})"
+    roles = f"""CASE
+        WHEN position < assigned THEN {as_replica}
+        WHEN position = assigned AND tried THEN {as_leader}
+        ELSE 0 END"""
+    named = (
+        exceptions.mark_queued(partitions)
+        .selectExpr(
+            f"{CLUSTER_NUMBER} AS number",
+            "size(replicas) AS assigned",
+            "queued IS NULL AS tried",
+            "size(adding) + size(removing) > 0 AS reassigning",
+            f"IF(has_state, controller_epoch, {_NO_WRITER}) AS writer",
+            "has_state",
+            "leader",
+            "offline_dirs",
+            f"posexplode(concat(replicas, array(leader), {strangers})) AS (position, id)",
+        )
+        .selectExpr(
+            "*",
+            "coalesce(array_contains(offline_dirs, id), false) AS is_dir",
+            "position = 0 AND reassigning AS is_reassigned",
+            "position = 0 AND NOT tried AS is_queued",
+        )
+    )
+    by_id = named.groupBy("number", "id").agg(
+        F.expr(f"bit_or({roles}) AS roles"),
+        F.expr("count_if(is_reassigned) AS reassigning"),
+        F.expr("count_if(is_queued) AS queued"),
+        F.expr("max(IF(reassigning, writer, NULL)) AS writer"),
+    )
+    return by_id.groupBy("number").agg(
+        F.expr("array_sort(collect_list(struct(id, roles))) AS mentioned"),
+        F.expr("sum(reassigning) AS reassigning"),
+        F.expr("sum(queued) AS queued"),
+        F.expr("max(writer) AS newest_writer"),
+    )
+
+
+def with_cluster(
+    rows: DataFrame,
+    brokers: DataFrame,
+    configs: DataFrame,
+    *,
+    mentioned: DataFrame,
+    exceptions: TopicExceptions,
+) -> DataFrame:
+    """*rows* of snapshots, or of their scenarios, with what is known of each cluster.
+
+    All sides have a row per snapshot, so they are broadcast: a shuffle would cost more.
+    """
+    key = list(SNAPSHOT_KEY)
+    known = (
+        rows.join(_registered(brokers).hint("broadcast"), on=key, how="left")
+        .withColumn("number", F.expr(CLUSTER_NUMBER))
+        .join(mentioned.hint("broadcast"), on="number", how="left")
+        .withColumnRenamed("number", "cluster_number")
+        .join(_queued_topics(exceptions).hint("broadcast"), on=key, how="left")
+        .join(_unclean_levels(configs).hint("broadcast"), on=key, how="left")
+        .join(_deletion_off(configs).hint("broadcast"), on=key, how="left")
+    )
+    missing = {
+        "registered": "array()",
+        "mentioned": "array()",
+        "queued_topics": "array()",
+        "reassigning": "0",
+        "queued": "0",
+        "newest_writer": "0",
+        "deletion_enabled": "true",
+    }
+    return known.selectExpr(
+        *(name for name in known.columns if name not in missing),
+        *(f"coalesce({name}, {value}) AS {name}" for name, value in missing.items()),
+        # Brokers cannot speak a protocol newer than the release they run.
+        f"least({releases.level_sql('metadata_version')}, {releases.level_sql('release')})"
+        " AS protocol",
+    )
+
+
+def ids_of(brokers: str) -> str:
+    return f"transform({brokers}, b -> b.id)"
+
+
+MENTIONED_IDS: Final = "filter(transform(mentioned, m -> m.id), i -> i IS NOT NULL)"
+
+
+def plain_values(**steps: str) -> str:
+    """The values every partition of a scenario needs, in one struct, and the *steps* it may take.
+
+    ``brokers`` are those that get requests.
+    """
+    of_broker = "get(filter(unclean_brokers, b -> b.id = controller_id), 0).is_on"
+    lai, um, sr = (releases.request_version_sql(i, "protocol") for i in range(3))
+    described = (
+        "aggregate(brokers, 0, (total, b) -> total"
+        f" + coalesce(length(b.endpoints), {request_sizes.UNKNOWN_ENDPOINTS})"
+        " + coalesce(length(b.rack), 0))"
+    )
+    return struct(
+        number=SCENARIO_NUMBER,
+        cluster_number="cluster_number",
+        controller_id="controller_id",
+        epoch="epoch",
+        has_receivers="size(brokers) > 0",
+        live_brokers="size(brokers)",
+        described_brokers=described,
+        has_recovery=f"protocol >= {releases.PROTOCOL_3_2}",
+        leader_and_isr_version=lai,
+        update_metadata_version=um,
+        stop_replica_version=sr,
+        unclean=f"coalesce({of_broker}, unclean_cluster, unclean_static, false)",
+        unclean_level=f"CASE WHEN {of_broker} IS NOT NULL THEN 'broker'"
+        " WHEN unclean_cluster IS NOT NULL THEN 'cluster'"
+        " WHEN unclean_static IS NOT NULL THEN 'static' END",
+        **steps,
+    )
+
+
+def numbered_steps(**is_taken: str) -> dict[str, str]:
+    """Steps in the order they come; one that is not taken is null and does not count."""
+    numbers: dict[str, str] = {}
+    before = "0"
+    for name, taken in is_taken.items():
+        numbers[name] = f"IF({taken}, 1 + {before}, NULL)"
+        before += f" + CAST({taken} AS INT)"
+    return {**numbers, "steps": before}
+
+
+def _queued_topics(exceptions: TopicExceptions) -> DataFrame:
+    """Per snapshot, the topics queued for deletion, as long as that is a short list."""
+    return (
+        exceptions.topics.where("queued")
+        .where("true" if exceptions.few_queued else "false")
+        .groupBy(*SNAPSHOT_KEY)
+        .agg(F.expr("collect_list(topic) AS queued_topics"))
+    )
+
+
+def _registered(brokers: DataFrame) -> DataFrame:
+    """Per snapshot, the brokers that have a session, shutting down or not."""
+    broker = struct(
+        id="broker_id",
+        epoch="broker_epoch",
+        shutting_down="coalesce(shutting_down, false)",
+        endpoints="endpoints",
+        rack="rack",
+    )
+    return (
+        brokers.where("alive")
+        .groupBy(*SNAPSHOT_KEY)
+        .agg(F.expr(f"array_sort(collect_list({broker})) AS registered"))
+    )
+
+
+def _unclean_levels(configs: DataFrame) -> DataFrame:
+    """Per snapshot, the unclean setting of the cluster, the properties file and each broker."""
+    by_broker = "struct(CAST(name AS INT) AS id, is_on)"
+    return (
+        configs.where(f"key = '{UNCLEAN_SETTING}' AND scope != 'topic'")
+        .selectExpr(*SNAPSHOT_KEY, "scope", "name", f"{_IS_TRUE} AS is_on")
+        .groupBy(*SNAPSHOT_KEY)
+        .agg(
+            F.expr("max(IF(scope = 'cluster', is_on, NULL)) AS unclean_cluster"),
+            F.expr("max(IF(scope = 'static', is_on, NULL)) AS unclean_static"),
+            F.expr(f"collect_list(IF(scope = 'broker', {by_broker}, NULL)) AS unclean_brokers"),
+        )
+    )
+
+
+def _deletion_off(configs: DataFrame) -> DataFrame:
+    """The snapshots whose controller would forget about queued topics instead of deleting them."""
+    off = f"scope = 'static' AND key = '{DELETION_SETTING}' AND lower(trim(value)) = 'false'"
+    return (
+        configs.where(off).selectExpr(*SNAPSHOT_KEY, "false AS deletion_enabled").dropDuplicates()
+    )

@@ -1,0 +1,126 @@
+"""What an event decides for the partitions it touches, in steps that several events share.
+
+Each step adds columns to one row per scenario and partition. An event puts them together in the
+order of its own machine calls, and every output table reads the result (``tables``, ``requests``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from pyspark.sql import DataFrame
+
+from understudy.controller.native.electing import Election
+from understudy.controller.native.sql import struct, text
+from understudy.controller.records import LeaderAndIsr
+from understudy.controller.words import NO_LEADER
+from understudy.names import PARTITION_KEY
+
+RECORD: Final = LeaderAndIsr._fields
+
+# Ends a stage of generated code. What decides the touched partitions is too long for one, and Spark
+# would then interpret the whole stage, the filter over every partition included.
+AS_MANY_AS_THERE_ARE: Final = 1_000_000
+
+
+class Decided(NamedTuple):
+    """One kind of event over the partitions of its scenarios, and what is particular to it.
+
+    The frames have one row per scenario and partition. *touched* has, beside what the steps below
+    add, ``state_before`` and ``state_after``, ``tried`` (for a leader) and ``new``, the cached
+    record at the end, null where the partition never had a leader.
+    """
+
+    event_type: str
+    healthy: DataFrame | None  # their record is sent again, and nothing changes
+    untouched: DataFrame | None  # they are only there, as ``online`` and ``replicas`` say
+    touched: DataFrame
+    is_shown: str  # whether one of the touched has state rows, as SQL text
+    changed_only: bool  # state rows only of what changed
+    facts: DataFrame  # one row per scenario
+    told_nothing: DataFrame  # number and step of every UpdateMetadata that may have no partition
+    replica_before: str  # the state of ``replica``, as SQL text
+    replica_after: str
+    offline_from: str  # the state of a removed ``replica`` before its removal
+    election: Election
+    is_answered: str  # whether the event answers for a touched partition, as SQL text
+    transitions: tuple[Callable[[Decided], DataFrame], ...]
+
+    @property
+    def event(self) -> dict[str, str]:
+        return {"event": "1", "event_type": text(self.event_type)}
+
+
+CARRIED: Final = (
+    *PARTITION_KEY,
+    "replicas",
+    "adding",
+    "removing",
+    "offline_dirs",
+    "queued",
+    "unclean_topic",
+    "offline_order",
+    "f",
+)
+
+
+def with_liveness(known: DataFrame, *also: str) -> DataFrame:
+    """Who is online; ``old`` is the snapshot's record, null if there never was a leader.
+
+    Kafka refuses to touch a *superseded* record, one that a later controller has written.
+    """
+    record = struct(**{name: name for name in RECORD})
+    not_online = "array_union(not_live, offline_dirs)"
+    return known.selectExpr(
+        *CARRIED,
+        *also,
+        f"{not_online} AS not_online",
+        f"IF(has_state, {record}, NULL) AS old",
+        "has_state AND controller_epoch > f.epoch AS superseded",
+        f"array_except(replicas, {not_online}) AS online",
+        "array_except(replicas, unreachable) AS reachable",
+    )
+
+
+_NO_REMOVALS: Final = (
+    "CAST(array() AS ARRAY<STRUCT<replica: INT, position: INT, stop_epoch: INT, wrote: BOOLEAN,"
+    " leader: INT, leader_epoch: INT, isr: ARRAY<INT>, partition_epoch: INT, recovery: INT>>)"
+)
+
+
+def with_removals(known: DataFrame, record: str, after: str) -> DataFrame:
+    """Fold the replicas ``removed`` into one record after the other (removeReplicasFromIsr).
+
+    Each of ``removals`` is one of them and the record it left behind; *after* is what *record* has
+    become in the end. The last ISR member is retained, but the epochs rise all the same; a replica
+    outside the ISR changes nothing and is not written.
+    """
+    in_isr = "array_contains(record.isr, replica)"
+    bump = f"CAST({in_isr} AS INT)"
+    left = {
+        "leader": f"IF({in_isr} AND record.leader = replica, {NO_LEADER}, record.leader)",
+        "leader_epoch": f"record.leader_epoch + {bump}",
+        "isr": "IF(size(record.isr) = 1, record.isr, array_remove(record.isr, replica))",
+        "partition_epoch": f"record.partition_epoch + {bump}",
+        "recovery": "record.recovery",
+    }
+    removal = struct(
+        replica="replica",
+        position="CAST(array_position(offline_order, replica) AS INT)",
+        stop_epoch="record.leader_epoch",
+        wrote=in_isr,
+        **left,
+    )
+    start = struct(**{name: f"{record}.{name}" for name in left}, done=_NO_REMOVALS)
+    step = struct(**left, done=f"concat(record.done, array({removal}))")
+    fold = f"aggregate(removed, {start}, (record, replica) -> {step}, record -> record.done)"
+    last = "get(removals, size(removals) - 1)"
+    in_the_end = struct(
+        **{name: "f.epoch" if name == "controller_epoch" else f"{last}.{name}" for name in RECORD}
+    )
+    return known.selectExpr(
+        "*",
+        f"IF({record} IS NULL OR superseded OR size(removed) = 0, {_NO_REMOVALS}, {fold})"
+        " AS removals",
+    ).selectExpr("*", f"IF(size(removals) = 0, {record}, {in_the_end}) AS {after}")

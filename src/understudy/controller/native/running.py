@@ -1,0 +1,136 @@
+"""Clusters and partitions as running controllers hold them while no event is in progress.
+
+An event touches the partitions of the brokers it strikes. Those in trouble, without a record or
+with a leader that is not online, count as touched too: Kafka tries them again whenever a broker
+goes. Partitions are found by their brokers, so that the work follows what is touched, not scenarios
+times partitions.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+
+from understudy.controller.native.clusters import (
+    LEADS_ANYHOW,
+    MENTIONED_IDS,
+    Role,
+    TopicExceptions,
+    ids_of,
+)
+from understudy.controller.native.decided import AS_MANY_AS_THERE_ARE
+from understudy.controller.native.sql import text
+from understudy.controller.states import (
+    NEW_PARTITION,
+    OFFLINE_PARTITION,
+    OFFLINE_REPLICA,
+    ONLINE_PARTITION,
+    ONLINE_REPLICA,
+)
+from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY, TOPIC_KEY
+from understudy.schemas import PARTITIONS
+
+# The state of ``replica`` before the event, and after it if all it can do is to go offline.
+REPLICA_BEFORE: Final = (
+    f"IF(array_contains(online_before, replica), {text(ONLINE_REPLICA)}, {text(OFFLINE_REPLICA)})"
+)
+REPLICA_AFTER: Final = (
+    f"IF(array_contains(removed, replica) AND NOT superseded,"
+    f" {text(OFFLINE_REPLICA)}, {REPLICA_BEFORE})"
+)
+
+_IN_TROUBLE: Final = f"state_before != {text(ONLINE_PARTITION)}"
+_NOBODY: Final = "array(CAST(NULL AS INT))"  # in place of the brokers of those in trouble
+_HOST_KEY: Final = "xxhash64(cluster_number, host)"
+
+
+def settled_clusters(clusters: DataFrame) -> DataFrame:
+    """One row per snapshot.
+
+    ``not_live`` and ``unreachable`` (not even shutting down) list ids that partitions mention;
+    ``leaderless`` and ``never_led`` say whether there are partitions to be tried again.
+    """
+    is_leaderless = f"""m.id IS NOT NULL AND {LEADS_ANYHOW.of("m")}
+        AND (array_contains(not_live, m.id) OR {Role.LEADS_DIR.of("m")})"""
+    staying = ids_of("filter(registered, b -> NOT b.shutting_down)")
+    return clusters.selectExpr(
+        "*",
+        "controller_epoch AS epoch",
+        f"array_except({MENTIONED_IDS}, {ids_of('registered')}) AS unreachable",
+        f"array_except({MENTIONED_IDS}, {staying}) AS not_live",
+    ).selectExpr(
+        "*",
+        f"exists(mentioned, m -> {is_leaderless}) AS leaderless",
+        f"exists(mentioned, m -> m.id IS NULL AND {LEADS_ANYHOW.of('m')}) AS never_led",
+    )
+
+
+def settled_partitions(
+    partitions: DataFrame, clusters: DataFrame, exceptions: TopicExceptions
+) -> DataFrame:
+    """Partitions with their state, and the brokers that can touch them."""
+    marked, queued = exceptions.find_queued(partitions)
+    about = clusters.select(
+        *SNAPSHOT_KEY, "cluster_number", "queued_topics", "not_live", "unreachable"
+    )
+    state = f"""CASE
+        WHEN NOT has_state THEN {text(NEW_PARTITION)}
+        WHEN array_contains(not_live, leader) OR array_contains(offline_dirs, leader)
+          THEN {text(OFFLINE_PARTITION)}
+        ELSE {text(ONLINE_PARTITION)} END"""
+    return (
+        marked.join(about.hint("broadcast"), on=list(SNAPSHOT_KEY))
+        .join(exceptions.overrides, on=list(TOPIC_KEY), how="left")
+        .selectExpr(
+            *PARTITIONS.names,
+            "unclean_topic",
+            "cluster_number",
+            "not_live AS not_live_before",
+            "unreachable AS unreachable_before",
+            f"{queued} AS queued",
+            f"{state} AS state_before",
+            "array_except(replicas, array_union(not_live, offline_dirs)) AS online_before",
+            "array_union(replicas, array(leader)) AS hosts",
+        )
+    )
+
+
+def touched_partitions(settled: DataFrame, facts: DataFrame) -> DataFrame:
+    """A row for each scenario and partition it touches.
+
+    Of each scenario, *facts* say which brokers are ``struck`` and so not live any more, and which
+    of them are ``gone`` and cannot be reached either.
+    """
+    about = ("scenario", "struck", "gone", "offline_order", "f")
+    striking = facts.selectExpr(
+        *about, "f.cluster_number", f"explode(concat(struck, {_NOBODY})) AS host"
+    ).selectExpr(*about, f"{_HOST_KEY} AS host_key")
+    return (
+        settled.selectExpr("*", f"explode(IF({_IN_TROUBLE}, {_NOBODY}, hosts)) AS host")
+        .selectExpr("*", f"{_HOST_KEY} AS host_key")
+        .join(striking.hint("broadcast"), on="host_key")
+        # One that several brokers have found is taken once.
+        .where(f"{_IN_TROUBLE} OR host = get(array_intersect(hosts, struck), 0)")
+        .selectExpr(
+            *SCENARIO_KEY,
+            *(name for name in PARTITIONS.names if name not in SNAPSHOT_KEY),
+            "unclean_topic",
+            "queued",
+            "state_before",
+            "online_before",
+            "concat(not_live_before, struck) AS not_live",
+            "concat(unreachable_before, gone) AS unreachable",
+            "offline_order",
+            "f",
+        )
+        .coalesce(AS_MANY_AS_THERE_ARE)
+    )
+
+
+def untouched_partitions(settled: DataFrame, facts: DataFrame) -> DataFrame:
+    """A row for each scenario and partition it does not touch."""
+    striking = facts.select(*SCENARIO_KEY, "struck")
+    return settled.join(striking.hint("broadcast"), on=list(SNAPSHOT_KEY)).where(
+        f"NOT ({_IN_TROUBLE}) AND NOT arrays_overlap(hosts, struck)"
+    )
