@@ -13,7 +13,7 @@ from failing_clusters import Judge, TopicPartition, failing_cluster, failure, re
 from understudy import sources
 from understudy.questions.recovery import recovery, returns
 
-CLUSTERS = 150
+CLUSTERS = 300
 DIRECTORY = "3XWsYVXnQCudXHtzgHCJnA"
 
 
