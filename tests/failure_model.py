@@ -228,7 +228,8 @@ def _changed(p: Partition, active: set[int], isr: tuple[int, ...], *, elr: bool)
     standing = [r for r in p.replicas if r in active]
     if p.unclean and standing:
         return replace(p, leader=standing[0], isr=(standing[0],), elr=(), elected_unclean=True)
-    return replace(p, leader=-1, isr=isr if elr else isr or p.isr, elr=eligible)
+    left = isr if elr else isr or p.isr
+    return replace(p, leader=-1, isr=left, elr=eligible, elected_unclean=False)
 
 
 # --- What counts -------------------------------------------------------------------------------

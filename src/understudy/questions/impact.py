@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from understudy.controller.native.sql import text
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
-from understudy.questions.impact_brokers import STATUSES
+from understudy.questions.before import STATUSES
 from understudy.schemas import IMPACT, RISKS, conform
 
 SAFE: Final = "safe"

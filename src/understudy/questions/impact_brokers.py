@@ -10,40 +10,15 @@ from pyspark.sql import functions as F
 from understudy.controller.native.sql import NO_IDS, struct, text
 from understudy.controller.profiles import KRAFT
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
-from understudy.questions.availability import (
-    blocks_full_acks,
-    is_at_min_isr,
-    is_offline,
-    is_online,
-    is_under_min_isr,
-)
+from understudy.questions.before import STATUSES
 from understudy.schemas import IMPACT_BROKERS, conform
 from understudy.snapshot import Snapshots
 
-STATUSES: Final = ("offline", "under_min_isr", "at_min_isr", "acks_all_blocked", "never_led")
 _REQUESTS: Final = ("leader_and_isr", "update_metadata", "stop_replica")
 _ROLES: Final = ("leaders", "followers", "replicas", "mentions")
 
-# The brokers a partition names, each once.
-_NAMED: Final = (
-    f"array_distinct(concat(replicas, coalesce(isr, {NO_IDS}),"
-    f" IF(leader >= 0, array(leader), {NO_IDS})))"
-)
-_LED: Final = f"(has_state AND {is_online('leader')})"
 
-
-def status(name: str) -> str:
-    """Whether a partition of ``availability.counted`` is in one of the STATUSES."""
-    return {
-        "offline": is_offline(),
-        "under_min_isr": is_under_min_isr(),
-        "at_min_isr": is_at_min_isr(),
-        "acks_all_blocked": blocks_full_acks(),
-        "never_led": "NOT has_state",
-    }[name]
-
-
-def before(counted: DataFrame) -> DataFrame:
+def parts(partitions: DataFrame) -> DataFrame:
     """Per snapshot and broker id that a partition names, its part in all partitions.
 
     One pass over the partitions. Beside ``leaders``, ``followers`` (in-sync ones of partitions that
@@ -52,13 +27,13 @@ def before(counted: DataFrame) -> DataFrame:
     where a partition names none.
     """
     return (
-        counted.selectExpr(
+        partitions.selectExpr(
             *SNAPSHOT_KEY,
             "replicas",
             "isr",
-            f"IF({_LED}, leader, NULL) AS led_by",
-            *(f"{status(name)} AS {name}" for name in STATUSES),
-            f"posexplode_outer({_NAMED}) AS (place, broker_id)",
+            "IF(was_led, leader, NULL) AS led_by",
+            *(f"was_{name} AS {name}" for name in STATUSES),
+            "posexplode_outer(ids) AS (place, broker_id)",
         )
         .selectExpr(
             *SNAPSHOT_KEY,
@@ -77,15 +52,15 @@ def before(counted: DataFrame) -> DataFrame:
     )
 
 
-def totals(parts: DataFrame) -> DataFrame:
-    """Per snapshot, the counts of all its partitions; *parts* as :func:`before` gives them."""
-    return parts.groupBy(*SNAPSHOT_KEY).agg(
+def totals(by_broker: DataFrame) -> DataFrame:
+    """Per snapshot, the counts of all its partitions; *by_broker* as :func:`parts` gives them."""
+    return by_broker.groupBy(*SNAPSHOT_KEY).agg(
         *(F.expr(f"sum({name}) AS {name}_before") for name in ("partitions", *STATUSES))
     )
 
 
 def touched(
-    partitions: DataFrame, parts: DataFrame, about: DataFrame, *, several: bool
+    partitions: DataFrame, by_broker: DataFrame, about: DataFrame, *, several: bool
 ) -> DataFrame:
     """Per scenario, how many partitions name one of its brokers.
 
@@ -94,13 +69,12 @@ def touched(
     wanted = about.selectExpr(*SCENARIO_KEY, "brokers", "explode(brokers) AS broker_id")
     if not several:  # the sums per broker are at hand
         return (
-            parts.select(*SNAPSHOT_KEY, "broker_id", "mentions")
+            by_broker.select(*SNAPSHOT_KEY, "broker_id", "mentions")
             .join(F.broadcast(wanted), on=[*SNAPSHOT_KEY, "broker_id"], how="inner")
             .selectExpr(*SCENARIO_KEY, "mentions AS partitions")
         )
     return (
-        partitions.selectExpr(*SNAPSHOT_KEY, f"{_NAMED} AS ids")
-        .selectExpr(*SNAPSHOT_KEY, "ids", "explode(ids) AS broker_id")
+        partitions.selectExpr(*SNAPSHOT_KEY, "ids", "explode(ids) AS broker_id")
         .join(F.broadcast(wanted), on=[*SNAPSHOT_KEY, "broker_id"], how="inner")
         # Counted at the first of its brokers that the scenario is about.
         .where("broker_id = get(filter(ids, i -> array_contains(brokers, i)), 0)")
@@ -122,17 +96,21 @@ def sent(requests: DataFrame) -> DataFrame:
 
 
 def impact_brokers(
-    snapshots: Snapshots, cases: DataFrame, parts: DataFrame, changes: DataFrame, sent: DataFrame
+    snapshots: Snapshots,
+    cases: DataFrame,
+    by_broker: DataFrame,
+    changes: DataFrame,
+    sent: DataFrame,
 ) -> DataFrame:
     """The table, and ``live_before`` and ``live``: whether the broker is, before and after.
 
-    *parts* are those before and *changes* the judged partitions. A quorum controller sends no such
-    requests at all, which is not the same as sending none.
+    *by_broker* are their parts before and *changes* the judged partitions. A quorum controller
+    sends no such requests at all, which is not the same as sending none.
     """
     listed = snapshots.brokers.selectExpr(
         *SNAPSHOT_KEY, "broker_id", "rack", "alive AND NOT coalesce(shutting_down, false) AS alive"
     )
-    named = parts.where("broker_id IS NOT NULL").select(*SNAPSHOT_KEY, "broker_id", *_ROLES)
+    named = by_broker.where("broker_id IS NOT NULL").select(*SNAPSHOT_KEY, "broker_id", *_ROLES)
     all_brokers = listed.join(named, on=[*SNAPSHOT_KEY, "broker_id"], how="full").join(
         F.broadcast(snapshots.snapshots.select(*SNAPSHOT_KEY, "mode")),
         on=list(SNAPSHOT_KEY),

@@ -20,9 +20,9 @@ from pyspark.sql import functions as F
 from understudy.controller.native.sql import NO_IDS, struct, text
 from understudy.controller.profiles import KRAFT
 from understudy.names import SNAPSHOT_KEY
-from understudy.questions.availability import INTERNAL_TOPICS, counted, is_online
+from understudy.questions.availability import INTERNAL_TOPICS
+from understudy.questions.before import STATUSES
 from understudy.questions.impact import judged
-from understudy.questions.impact_brokers import STATUSES, status
 from understudy.questions.units import PAIR
 from understudy.schemas import IMPACT, RISKS
 from understudy.snapshot import Snapshots
@@ -33,48 +33,38 @@ _COUNTS: Final = (*STATUSES, *_ADDED)
 _FLAVOUR: Final = (*SNAPSHOT_KEY, "new_controller")
 
 
-def impact_of_pairs(snapshots: Snapshots) -> DataFrame:
-    """Rows of ``impact`` for every two live brokers of every snapshot, named ``pair:3,7``."""
+def impact_of_pairs(snapshots: Snapshots, partitions: DataFrame) -> DataFrame:
+    """Rows of ``impact`` for every two live brokers of every snapshot, named ``pair:3,7``.
+
+    *partitions* are those of the snapshots as they stand before.
+    """
     known = snapshots.with_defaults().snapshots.selectExpr(
         *SNAPSHOT_KEY, f"mode = {text(KRAFT.mode)} AS is_kraft", "controller_id", "complete"
     )
-    alone = _subsets(_facts(counted(snapshots), known))
+    alone = _subsets(_facts(partitions, known))
     sums = (
         alone.transform(_with_outcome)
         .groupBy(*_FLAVOUR, "a", "b")
         .agg(*(F.expr(f"sum(sign * CAST({name} AS INT)) AS {name}") for name in _COUNTS))
     )
     live = snapshots.brokers.where("alive AND NOT coalesce(shutting_down, false)")
-    return _put_together(_pairs(live, known), sums, _before(counted(snapshots)))
+    return _put_together(_pairs(live, known), sums, _before(partitions))
 
 
 # --- Partitions and the sets of their brokers that fail -----------------------------------------
 
 
 def _facts(partitions: DataFrame, known: DataFrame) -> DataFrame:
-    """What an outcome depends on, with the brokers that are online looked up once."""
-    online = is_online("r")
-    sides = f"coalesce(isr, {NO_IDS}), IF(leader >= 0, array(leader), {NO_IDS})"
+    """What an outcome depends on."""
     return partitions.join(F.broadcast(known), on=list(SNAPSHOT_KEY), how="inner").selectExpr(
-        *SNAPSHOT_KEY,
-        "topic",
-        "is_kraft",
-        "controller_id",
-        "has_state",
-        "leader",
-        "min_isr",
+        *(*SNAPSHOT_KEY, "topic", "is_kraft", "controller_id", "has_state", "leader", "min_isr"),
+        *("was_led", "was_acks_all_blocked", "online_isr", "online_replicas", "online_elr", "ids"),
         "size(replicas) AS replication",
         "coalesce(unclean_allowed, false) AS may_be_unclean",
-        f"(has_state AND {is_online('leader')}) AS was_led",
-        *(f"{status(name)} AS was_{name}" for name in ("under_min_isr", "acks_all_blocked")),
         f"coalesce(isr, {NO_IDS}) AS isr",
-        f"filter(coalesce(isr, {NO_IDS}), r -> {online}) AS online_isr",
-        f"filter(replicas, r -> {online}) AS online_replicas",
-        f"filter(coalesce(elr, {NO_IDS}), r -> is_kraft AND {online}) AS online_elr",
         # A new controller takes every replica that is not online out of the ISRs.
-        f"filter(coalesce(isr, {NO_IDS}), r -> {online} OR NOT array_contains(replicas, r))"
-        " AS isr_of_new_controller",
-        f"array_sort(array_distinct(concat(replicas, {sides}))) AS ids",
+        f"filter(coalesce(isr, {NO_IDS}), r -> array_contains(online_isr, r)"
+        " OR NOT array_contains(replicas, r)) AS isr_of_new_controller",
     )
 
 
@@ -215,7 +205,7 @@ def _with_counts(rows: DataFrame) -> DataFrame:
 def _before(partitions: DataFrame) -> DataFrame:
     return partitions.groupBy(*SNAPSHOT_KEY).agg(
         F.expr("count(1) AS partitions_before"),
-        *(F.expr(f"count_if({status(name)}) AS {name}_before") for name in STATUSES),
+        *(F.expr(f"count_if(was_{name}) AS {name}_before") for name in STATUSES),
     )
 
 

@@ -24,9 +24,9 @@ from understudy.frames import small_frame
 from understudy.names import PARTITION_KEY, SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.questions import impact as impacts
 from understudy.questions import impact_brokers, units
-from understudy.questions.availability import counted, is_internal, is_online
+from understudy.questions.availability import is_internal
+from understudy.questions.before import PARTITION, STATUSES, before
 from understudy.questions.failures import Asked, Case, cases
-from understudy.questions.impact_brokers import STATUSES, status
 from understudy.questions.known_clusters import known_clusters
 from understudy.questions.pair_failures import impact_of_pairs
 from understudy.questions.units import PAIR
@@ -47,7 +47,6 @@ _SCHEMAS: Final = {
     "impact_partitions": IMPACT_PARTITIONS,
     "impact_brokers": IMPACT_BROKERS,
 }
-_PARTITION: Final = (*SNAPSHOT_KEY, "topic", "partition")
 _CASES: Final = T.StructType(
     [
         *(T.StructField(name, STRING) for name in SCENARIO_KEY),
@@ -119,30 +118,33 @@ def _answer(snapshots: Snapshots, asked: Asked, profile: str | None, release: st
         changed_only=True,
     )
     ruled = ruled.only(replay.accepted)
-    tables, held = _tables(ruled, wanted, replay)
+    partitions = before(ruled).persist()
+    tables, held = _tables(ruled, wanted, replay, partitions)
     if PAIR in asked.every:
         named = {units.group_name(group) for group in asked.together if group[0].kind == PAIR}
-        pairs = impact_of_pairs(ruled).where(~F.col("scenario").isin(sorted(named)))
+        pairs = impact_of_pairs(ruled, partitions).where(~F.col("scenario").isin(sorted(named)))
         tables["impact"] = tables["impact"].unionByName(pairs)
     return WhatIf(
         **tables,
         quarantine=replay.quarantine,
         notes=replay.notes,
-        held=(*held, *replay.held),
+        held=(*held, partitions, *replay.held),
     )
 
 
 def _tables(
-    snapshots: Snapshots, wanted: Sequence[Case], replay: replaying.Replay
+    snapshots: Snapshots,
+    wanted: Sequence[Case],
+    replay: replaying.Replay,
+    partitions: DataFrame,
 ) -> tuple[dict[str, DataFrame], tuple[DataFrame, ...]]:
     """The tables of replayed scenarios, and what is kept in memory for them."""
     spark = snapshots.snapshots.sparkSession
     if not replay.replayed:
         return {name: small_frame(spark, [], schema) for name, schema in _SCHEMAS.items()}, ()
     about = _case_frame(spark, wanted, snapshots)
-    partitions = counted(snapshots)
     changes = _changes(replay.tables["partition_states"], partitions, about).persist()
-    parts = impact_brokers.before(partitions).persist()
+    parts = impact_brokers.parts(partitions).persist()
     sent = impact_brokers.sent(replay.tables["requests"])
     brokers = impact_brokers.impact_brokers(snapshots, about, parts, changes, sent).persist()
     several = any(len(case.brokers) > 1 for case in wanted)
@@ -202,21 +204,17 @@ def _changes(states: DataFrame, partitions: DataFrame, about: DataFrame) -> Data
 
     *states* are what the controller made of them.
     """
-    before = partitions.selectExpr(
-        *_PARTITION,
-        "replicas AS replicas_before",
-        "leader AS leader_before",
-        "isr AS isr_before",
-        "min_isr",
-        f"(has_state AND {is_online('leader')}) AS was_led",
-        *(f"{status(name)} AS was_{name}" for name in STATUSES),
+    as_it_was = partitions.selectExpr(
+        *PARTITION,
+        *(f"{name} AS {name}_before" for name in ("replicas", "leader", "isr")),
+        *("min_isr", "was_led", *(f"was_{name}" for name in STATUSES)),
     )
     after = states.select(
         *PARTITION_KEY,
         *("replicas", "leader", "isr", "state_before", "state_after", "outcome", "reason"),
     )
     return (
-        after.join(before, on=list(_PARTITION), how="inner")
+        after.join(as_it_was, on=list(PARTITION), how="inner")
         .join(F.broadcast(about), on=list(SCENARIO_KEY), how="inner")
         .transform(_with_states)
         .where(_IS_CHANGED)
