@@ -27,7 +27,12 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="JSON documents or a snapshot store; what came before the newest is its history",
     )
-    source.add_argument("--run", metavar="DIR", help="where a replay or an audit was published")
+    source.add_argument(
+        "--run",
+        dest="root",  # the name "run" is taken by what the verb does
+        metavar="DIR",
+        help="where a replay or an audit was published",
+    )
     parser.add_argument("--cluster", metavar="NAME", help="where there are several clusters")
     parser.add_argument("--snapshot-id", metavar="ID", help="this one instead of the newest")
     parser.add_argument(
@@ -42,7 +47,7 @@ def _run(args: argparse.Namespace) -> int:
     subject = explain.parse(args.partition)
     with running("understudy explain", args) as (spark, progress):
         progress.doing("reading")
-        if args.run is not None:
+        if args.root is not None:
             told = _of_run(spark, args, subject)
         else:
             told = _of_snapshot(spark, args, subject, progress)
@@ -114,26 +119,28 @@ def _of_run(spark: SparkSession, args: argparse.Namespace, subject: TopicPartiti
     from understudy.report.summary import first_rows
     from understudy.snapshot import instant
 
-    runs = publish.visible_runs(spark, args.run)
+    runs = publish.visible_runs(spark, args.root)
     if args.at is not None:
         runs = runs.where(F.col("started") <= F.lit(instant(args.at)))
     tables = F.map_keys("row_counts").alias("tables")
     telling = F.arrays_overlap(F.map_keys("row_counts"), F.array(*map(F.lit, explain_text.TELLING)))
     run = runs.where(telling).orderBy(F.desc("run_id")).select("run_id", "job", tables).first()
     if run is None:
-        raise UsageError(f"{args.run}: no run there has a table about partitions that tells why")
-    told: Told = {"run_id": run.run_id, "job": run.job, "root": args.run, "tables": {}}
+        raise UsageError(f"{args.root}: no run there has a table about partitions that tells why")
+    told: Told = {"run_id": run.run_id, "job": run.job, "root": args.root, "tables": {}}
     for name, order in explain_text.TELLING.items():
         if name not in run.tables:
             continue
-        rows = explain.of_partition(publish.read_runs(spark, args.run, name, [run.run_id]), subject)
+        rows = explain.of_partition(
+            publish.read_runs(spark, args.root, name, [run.run_id]), subject
+        )
         for column, value in (("cluster", args.cluster), ("snapshot_id", args.snapshot_id)):
             if value is not None:
                 rows = rows.where(F.col(column) == value)
         count, first = first_rows(rows.drop("run_id"), order, args.limit)
         told["tables"][name] = {"count": count, "first": first}
     if not any(found["count"] for found in told["tables"].values()):
-        raise BadInputError(f"{args.run}: run {run.run_id} says nothing about {args.partition}")
+        raise BadInputError(f"{args.root}: run {run.run_id} says nothing about {args.partition}")
     return told
 
 
