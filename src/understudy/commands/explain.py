@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 from understudy.commands.verb import Verb, answer, running
-from understudy.errors import BadInputError, UsageError
+from understudy.errors import BadInputError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -126,18 +126,17 @@ def _of_run(spark: SparkSession, args: argparse.Namespace, subject: TopicPartiti
     telling = F.arrays_overlap(F.map_keys("row_counts"), F.array(*map(F.lit, explain_text.TELLING)))
     run = runs.where(telling).orderBy(F.desc("run_id")).select("run_id", "job", tables).first()
     if run is None:
-        raise UsageError(f"{args.root}: no run there has a table about partitions that tells why")
+        raise BadInputError(f"{args.root}: no run there has a table that tells about partitions")
     told: Told = {"run_id": run.run_id, "job": run.job, "root": args.root, "tables": {}}
     for name, order in explain_text.TELLING.items():
         if name not in run.tables:
             continue
-        rows = explain.of_partition(
-            publish.read_runs(spark, args.root, name, [run.run_id]), subject
-        )
+        rows = publish.read_runs(spark, args.root, name, [run.run_id]).drop("run_id")
+        rows = explain.with_times_as_text(explain.of_partition(rows, subject))
         for column, value in (("cluster", args.cluster), ("snapshot_id", args.snapshot_id)):
             if value is not None:
                 rows = rows.where(F.col(column) == value)
-        count, first = first_rows(rows.drop("run_id"), order, args.limit)
+        count, first = first_rows(rows, order, args.limit)
         told["tables"][name] = {"count": count, "first": first}
     if not any(found["count"] for found in told["tables"].values()):
         raise BadInputError(f"{args.root}: run {run.run_id} says nothing about {args.partition}")

@@ -25,7 +25,7 @@ from understudy.questions.known_clusters import known_clusters
 from understudy.questions.units import BROKER, Unit
 from understudy.replay import Replay
 from understudy.scenarios import partition_name
-from understudy.schemas import CHANGES, DECISIONS, DIVERGENCES, EVENTS
+from understudy.schemas import CHANGES, DECISIONS, DIVERGENCES, EVENTS, TIMESTAMP
 from understudy.snapshot import Snapshots
 from understudy.sources.document import Problems
 
@@ -45,6 +45,13 @@ def parse(written: str) -> TopicPartition:
 def of_partition(table: DataFrame, subject: TopicPartition) -> DataFrame:
     topic, partition = subject
     return table.where((F.col("topic") == topic) & (F.col("partition") == partition))
+
+
+def with_times_as_text(table: DataFrame) -> DataFrame:
+    """Collected as they are, times would turn into the local time of this machine."""
+    times = [field.name for field in table.schema if field.dataType == TIMESTAMP]
+    texts = {name: F.date_format(name, INSTANT) for name in times}
+    return table.withColumns(texts) if texts else table
 
 
 def of_topic(snapshots: Snapshots, topic: str) -> Snapshots:
