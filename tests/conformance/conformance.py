@@ -53,6 +53,7 @@ _SEVERAL: Final = {
 _MUTATION_CASES: Final = 300  # of each release and kind: single events and sequences
 _CHUNK: Final = 1_000  # cases between two words of progress
 _SHOWN: Final = 3
+_LOGGED: Final = 12
 _ALL: Final = "all"
 
 
@@ -266,7 +267,10 @@ def _story(case: Document, oracle: kafka_oracle.Oracle, family: Family, route: R
     answer = oracle.ask(small)
     (tables,) = route(family, [small])
     told = "\n".join(map(str, family.differences(small, answer, tables)))
-    log = "\n".join(f"    {line}" for line in answer["log"])
+    words = answer["log"]
+    log = "\n".join(f"    {line}" for line in words[:_LOGGED])
+    if len(words) > _LOGGED:
+        log += f"\n    … and {len(words) - _LOGGED} more lines"
     return f"{json.dumps(small)}\n{told}\n  Kafka's log\n{log}\n\n"
 
 
