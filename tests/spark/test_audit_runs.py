@@ -67,8 +67,18 @@ def shown(spark: SparkSession, out: str) -> dict[str, list[Any]]:
     }
 
 
+FEW = Asked(
+    parse(
+        'only = ["offline", "rf-one", "under-replicated", "unclean-election", "bounced-broker",'
+        ' "fast-double-failover"]',
+        "few.toml",
+    )
+)
+
+
+@pytest.mark.parametrize("asked", [FEW, pytest.param(Asked(), marks=pytest.mark.slow)])
 def test_whatever_comes_when_in_the_end_it_is_as_all_at_once(
-    spark: SparkSession, tmp_path: Path
+    asked: Asked, spark: SparkSession, tmp_path: Path
 ) -> None:
     dice = Random(5)
     docs = [doc for name in ("a", "b") for doc in random_history(dice, name, 7)]
@@ -83,20 +93,29 @@ def test_whatever_comes_when_in_the_end_it_is_as_all_at_once(
     judged = []
     for number, batch in enumerate(batches):
         load(spark, store, file_of(tmp_path, f"batch-{number}", batch), number)
-        judged.append(audit(spark, out, store).judged)
+        judged.append(audit(spark, out, store, asked=asked).judged)
     # Of the last batch the successors, too: s002 and s003 of s001, s005 and s006 of s004.
     assert judged == [6, 4, 2 * 6]
-    again = audit(spark, out, store)
+    again = audit(spark, out, store, asked=asked)
     assert (again.run_id, again.judged) == (None, 0)
 
-    everything = audit(spark, full, file_of(tmp_path, "all", docs))
+    everything = audit(spark, full, file_of(tmp_path, "all", docs), asked=asked)
     assert again.standing == everything.standing
     assert everything.standing.verdict == auditing.FAILS
-    assert shown(spark, out) == shown(spark, full)
+    expected = shown(spark, full)
+    assert shown(spark, out) == expected
 
-    # Another one at the same time, that knew of nothing: the newest is seen, and is the same.
-    audit(spark, out, store, force=True)
-    assert shown(spark, out) == shown(spark, full)
+
+def test_two_audits_at_once_do_no_harm(spark: SparkSession, tmp_path: Path) -> None:
+    path = file_of(tmp_path, "docs", random_history(Random(6), "a", 3))
+    out = str(tmp_path / "out")
+    first = audit(spark, out, path, asked=FEW)
+    expected = shown(spark, out)
+    # As if it had known of nothing when it began.
+    second = audit(spark, out, path, asked=FEW, force=True)
+    assert first.run_id != second.run_id
+    assert second.judged == first.judged
+    assert shown(spark, out) == expected
 
 
 QUIET = partition([1, 2, 3], (1, 4, [1, 2, 3]))
