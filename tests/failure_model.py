@@ -164,8 +164,8 @@ def fail(doc: Document, failed: Collection[int]) -> Iterator[tuple[Partition, Pa
             )
         elif doc["controller"]["id"] in failed:
             after = _loaded_anew(before, live - set(failed))
-        else:
-            after = _lost(before, live - set(failed), failed)
+        else:  # where all of them were dead before, nothing happens
+            after = _lost(before, live - set(failed), dying) if dying else before
         yield before, after
 
 
