@@ -157,11 +157,10 @@ def live_brokers(doc: Document) -> set[int]:
 def fail(doc: Document, failed: Collection[int]) -> Iterator[tuple[Partition, Partition]]:
     """Every partition that counts, before and after."""
     live = live_brokers(doc)
+    dying = sorted(set(failed) & live)
     for before in partitions_of(doc):
         if doc["mode"] == "kraft":
-            after = _fenced(
-                before, live, sorted(set(failed) & live), elr=bool(doc.get("elr_enabled"))
-            )
+            after = _fenced(before, live, dying, elr=bool(doc.get("elr_enabled")))
         elif doc["controller"]["id"] in failed:
             after = _loaded_anew(before, live - set(failed))
         else:  # where all of them were dead before, nothing happens
