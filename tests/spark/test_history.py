@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -66,6 +67,11 @@ def expected(docs: list[Document]) -> Iterator[tuple[Key, dict[str, list[Any]]]]
         )
 
 
+@cache
+def all_expected() -> list[tuple[Key, dict[str, list[Any]]]]:
+    return [each for docs in HISTORIES.values() for each in expected(docs)]
+
+
 @pytest.fixture(scope="module")
 def snapshots(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshots]:
     path = tmp_path_factory.mktemp("history") / "all.jsonl"
@@ -86,12 +92,7 @@ def told(snapshots: Snapshots) -> Told:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_pass_tells_what_plain_python_tells(told: Told, name: str) -> None:
-    wanted = {
-        key: sorted(tables[name], key=repr)
-        for docs in HISTORIES.values()
-        for key, tables in expected(docs)
-        if tables[name]
-    }
+    wanted = {key: sorted(tables[name], key=repr) for key, tables in all_expected() if tables[name]}
     assert told[name] == wanted
 
 
