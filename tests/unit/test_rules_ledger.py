@@ -17,10 +17,17 @@ def seen(
     return Seen(cluster, name, at, 1, complete, content or f"digest of {name}")
 
 
-def audit(stored: list[Seen], before: list[Entry], run: str, **span: int) -> list[Entry]:
+def audit(
+    stored: list[Seen],
+    before: list[Entry],
+    run: str,
+    *,
+    since: int | None = None,
+    until: int | None = None,
+) -> list[Entry]:
     """The ledger after one more run."""
     after = {entry.seen.key: entry for entry in before}
-    for history in histories(stored, before, **span):
+    for history in histories(stored, before, since=since, until=until):
         touched = {entry.seen.key for entry in history.kept}
         touched |= {each.key for each in history.asked}
         assert touched >= {key for key in after if key[0] == history.cluster}
