@@ -94,7 +94,7 @@ def scheduled(master: str, places: dict[str, str], scratch: Path) -> int:
             **environment(),
             **places,
             "MASTER": master,
-            "ZIP": str(bundle.bundle(scratch / "understudy.zip")),
+            "ZIP": str(scratch / "understudy.zip"),
             "SPARK_SUBMIT": str(Path(sys.executable).parent / "spark-submit"),
             "SUBMIT_ARGS": "--conf spark.ui.enabled=false --conf spark.sql.shuffle.partitions=2"
             " --conf spark.executor.memory=512m",
@@ -118,6 +118,7 @@ def test_the_script_runs_on_a_cluster_and_a_second_time_has_nothing_to_do(
         "VERDICT": str(tmp_path / "verdict.json"),
         "PROMETHEUS": str(tmp_path / "kafka.prom"),
     }
+    bundle.bundle(tmp_path / "understudy.zip")
     code = scheduled(master, places, tmp_path)
     first = json.loads(Path(places["VERDICT"]).read_text(encoding="utf-8"))
     assert code == first["exit_code"] == 2  # the sample is a cluster in trouble
