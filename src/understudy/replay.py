@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -94,16 +92,11 @@ def replay(
     if kinds and not _is_small(snapshots, asked):
         known = _native_facts(kinds, snapshots, accepted, resolved)
         taken = known.taken()
-        # The facts take a job over all partitions; the tables are put together meanwhile.
-        with ThreadPoolExecutor(max_workers=1) as background:
-            surveying = background.submit(
-                inheritable_thread_target(spark)(_survey), resolved, taken
-            )
-            done = native.tables(
-                snapshots.partitions, snapshots.brokers, known, changed_only=changed_only
-            )
-            survey = surveying.result()
-        tables, held = done.tables, (*done.held, *known.held)
+        survey = _survey(resolved, taken)
+        done = native.tables(
+            snapshots.partitions, snapshots.brokers, known, changed_only=changed_only
+        )
+        tables = done.tables
     else:
         survey = _survey(resolved, None)
     if survey.interpreted:
@@ -119,7 +112,9 @@ def replay(
         )
         found = others.tables | _only_changed(others.tables) if changed_only else others.tables
         tables = found if done is None or not survey.native else done.followed_by(found)
-        held = (others.held, *held)
+        held = (others.held,)
+    if done is not None:
+        held = (*done.keep(), *held)
     refused = _refused(judged.where("refusal IS NOT NULL"), snapshots.provenance)
     return Replay(
         tables=tables,

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from understudy.controller.native.rows import Rows
 
 _MASK = 0xFFFFFFFF
 _BITS = 5
@@ -45,7 +44,7 @@ def _node(brokers: list[int], shift: int) -> list[int]:
     return alone + [broker for node in crowded for broker in node]
 
 
-def with_group_order(df: DataFrame, brokers: str) -> DataFrame:
+def with_group_order(rows: Rows, brokers: str) -> Rows:
     """Put the ids of the array column *brokers*, all distinct, into the same order.
 
     An id's path is its hash with the digits turned round, lowest first, so that sorting by path
@@ -54,12 +53,12 @@ def with_group_order(df: DataFrame, brokers: str) -> DataFrame:
     digits that do not; with that marked, plain array order is the trie's order.
     """
     return (
-        df.withColumn("_hashed", F.expr(_hashed(brokers)))
-        .withColumn("_paths", F.expr(f"array_sort(transform(_hashed, e -> {_path('e')}))"))
-        .withColumn("_depths", F.expr(f"transform(_paths, (e, i) -> {_depth('e', 'i')})"))
-        .withColumn("_keys", F.expr(f"array_sort(transform(_depths, e -> {_key('e')}))"))
-        .withColumn(brokers, F.expr("transform(_keys, e -> e.id)"))
-        .drop("_hashed", "_paths", "_depths", "_keys")
+        rows.select("*", f"{_hashed(brokers)} AS _hashed")
+        .select("*", f"array_sort(transform(_hashed, e -> {_path('e')})) AS _paths")
+        .select("*", f"transform(_paths, (e, i) -> {_depth('e', 'i')}) AS _depths")
+        .select("*", f"array_sort(transform(_depths, e -> {_key('e')})) AS _keys")
+        .drop(brokers, "_hashed", "_paths", "_depths")
+        .select("* EXCEPT (_keys)", f"transform(_keys, e -> e.id) AS {brokers}")
     )
 
 

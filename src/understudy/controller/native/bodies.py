@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import DataFrame
-
 from understudy.controller.native.decided import RECORD
+from understudy.controller.native.rows import Rows
 from understudy.controller.native.sql import null, struct, text
 from understudy.controller.words import (
     EPOCH_DURING_DELETE,
@@ -36,7 +35,7 @@ BODY_FIELDS: Final = {
 _BODY: Final = f"STRUCT<{', '.join(f'{name}: {kind}' for name, kind in BODY_FIELDS.items())}>"
 
 
-def of_failover(touched: DataFrame) -> DataFrame:
+def of_failover(touched: Rows) -> Rows:
     """``bodies`` of a failover: its online call, its offline call, its elections."""
     in_online_call = _bodies_if(
         "old IS NOT NULL AND size(online) > 0",
@@ -56,7 +55,7 @@ def of_failover(touched: DataFrame) -> DataFrame:
     )
 
 
-def of_failure(touched: DataFrame) -> DataFrame:
+def of_failure(touched: Rows) -> Rows:
     """``bodies`` of a broker failure; nothing reaches the brokers that failed."""
     in_offline_call = _bodies_if(
         "size(removals) > 0",
@@ -66,7 +65,7 @@ def of_failure(touched: DataFrame) -> DataFrame:
     return _with_bodies(touched, _of_election(), in_offline_call)
 
 
-def of_shutdown(touched: DataFrame) -> DataFrame:
+def of_shutdown(touched: Rows) -> Rows:
     """``bodies`` of a controlled shutdown; the broker is told twice to stop what it follows."""
     to_online = "sort_array(array_except(reachable, offline_dirs))"
     election = _bodies_if(
@@ -85,9 +84,9 @@ def of_shutdown(touched: DataFrame) -> DataFrame:
     )
 
 
-def of_never_led(touched: DataFrame, record: str) -> DataFrame:
+def of_never_led(touched: Rows, record: str) -> Rows:
     """Stopping a replica that has no *record* by then sends UpdateMetadata with nothing in it."""
-    return touched.where(f"{record} IS NULL AND size(removed) > 0").selectExpr(
+    return touched.where(f"{record} IS NULL AND size(removed) > 0").select(
         "f.number AS number", "f.step_offline AS step"
     )
 
@@ -102,13 +101,13 @@ def _of_election() -> str:
     )
 
 
-def _with_bodies(touched: DataFrame, *bodies: str) -> DataFrame:
+def _with_bodies(touched: Rows, *bodies: str) -> Rows:
     """One array of structs with those that reach somebody."""
     reaches_somebody = (
         f"IF(body.request = {text(UPDATE_METADATA)}, f.has_receivers, size(body.recipients) > 0)"
     )
     every = f"concat({', '.join(bodies)})"
-    return touched.selectExpr("*", f"filter({every}, body -> {reaches_somebody}) AS bodies")
+    return touched.select("*", f"filter({every}, body -> {reaches_somebody}) AS bodies")
 
 
 def _body(**fields: str) -> str:

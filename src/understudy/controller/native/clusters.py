@@ -12,10 +12,8 @@ from __future__ import annotations
 from enum import IntFlag
 from typing import Final, NamedTuple
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
 from understudy.controller import releases, request_sizes
+from understudy.controller.native.rows import Rows
 from understudy.controller.native.sql import NO_IDS, struct
 from understudy.controller.words import DELETION_SETTING, UNCLEAN_SETTING
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY, TOPIC_KEY
@@ -31,37 +29,35 @@ SCENARIO_NUMBER: Final = f"xxhash64({', '.join(SCENARIO_KEY)})"
 class TopicExceptions(NamedTuple):
     """The few topics that are queued for deletion or override the unclean setting."""
 
-    topics: DataFrame
+    topics: Rows
     few_queued: bool  # in every snapshot
 
-    def mark_queued(self, partitions: DataFrame) -> DataFrame:
+    def mark_queued(self, partitions: Rows) -> Rows:
         """Partitions with ``queued``, null where their topic is not queued for deletion."""
-        queued = self.topics.selectExpr(*TOPIC_KEY, "queued").where("queued")
-        return partitions.join(F.broadcast(queued), on=list(TOPIC_KEY), how="left")
+        queued = self.topics.select(*TOPIC_KEY, "queued").where("queued")
+        return partitions.join(queued, TOPIC_KEY, "LEFT", broadcast=True)
 
-    def find_queued(self, partitions: DataFrame) -> tuple[DataFrame, str]:
+    def find_queued(self, partitions: Rows) -> tuple[Rows, str]:
         """Partitions, and how to tell there that a topic is queued, beside ``queued_topics``."""
         if self.few_queued:
             return partitions, "array_contains(queued_topics, topic)"
         return self.mark_queued(partitions), "queued IS NOT NULL"
 
     @property
-    def overrides(self) -> DataFrame:
-        return self.topics.selectExpr(*TOPIC_KEY, "unclean_topic")
+    def overrides(self) -> Rows:
+        return self.topics.select(*TOPIC_KEY, "unclean_topic")
 
 
-def topic_exceptions(topics: DataFrame, configs: DataFrame) -> DataFrame:
+def topic_exceptions(topics: Rows, configs: Rows) -> Rows:
     """The few topics that are queued for deletion or override the unclean setting."""
-    queued = topics.where("queued_for_deletion").selectExpr(
+    queued = topics.where("queued_for_deletion").select(
         *TOPIC_KEY, "true AS queued", "CAST(NULL AS BOOLEAN) AS unclean_topic"
     )
-    overrides = configs.where(f"scope = 'topic' AND key = '{UNCLEAN_SETTING}'").selectExpr(
+    overrides = configs.where(f"scope = 'topic' AND key = '{UNCLEAN_SETTING}'").select(
         *SNAPSHOT_KEY, "name AS topic", "CAST(NULL AS BOOLEAN)", f"{_IS_TRUE} AS unclean_topic"
     )
-    return (
-        queued.unionAll(overrides)
-        .groupBy(*TOPIC_KEY)
-        .agg(F.expr("max(queued) AS queued"), F.expr("max(unclean_topic) AS unclean_topic"))
+    return queued.union(overrides).grouped(
+        TOPIC_KEY, "max(queued) AS queued", "max(unclean_topic) AS unclean_topic"
     )
 
 
@@ -80,6 +76,7 @@ class Role(IntFlag):
     DELETING = 32  # assigned, and queued
     LEADS_OTHERS = 64  # kept, led, and not the only replica
     FOLLOWS = 128  # kept, led by another one
+    REASSIGNING = 256  # assigned, and being reassigned
 
     def of(self, mention: str) -> str:
         """Whether *mention* has one of these roles, as SQL text."""
@@ -89,7 +86,7 @@ class Role(IntFlag):
 LEADS_ANYHOW: Final = Role.LEADS | Role.LEADS_DIR
 
 
-def mentions(partitions: DataFrame, exceptions: TopicExceptions) -> DataFrame:
+def mentions(partitions: Rows, exceptions: TopicExceptions) -> Rows:
     """Per snapshot, every broker id its partitions name, and in which roles.
 
     One pass over the partitions; what comes out is as small as the list of brokers.
@@ -98,7 +95,8 @@ def mentions(partitions: DataFrame, exceptions: TopicExceptions) -> DataFrame:
     shared = f"IF(id = leader, {Role.LEADS_OTHERS.value}, {Role.FOLLOWS.value})"
     as_replica = f"""IF(is_dir, {Role.ASSIGNED_DIR.value}, {Role.ASSIGNED.value})
         | IF(tried, {Role.KEPT.value} | IF(has_state AND assigned > 1, {shared}, 0),
-             {Role.DELETING.value})"""
+             {Role.DELETING.value})
+        | IF(reassigning, {Role.REASSIGNING.value}, 0)"""
     as_leader = f"IF(is_dir, {Role.LEADS_DIR.value}, {Role.LEADS.value})"
     roles = f"""CASE
         WHEN position < assigned THEN {as_replica}
@@ -106,7 +104,7 @@ def mentions(partitions: DataFrame, exceptions: TopicExceptions) -> DataFrame:
         ELSE 0 END"""
     named = (
         exceptions.mark_queued(partitions)
-        .selectExpr(
+        .select(
             f"{CLUSTER_NUMBER} AS number",
             "size(replicas) AS assigned",
             "queued IS NULL AS tried",
@@ -117,60 +115,56 @@ def mentions(partitions: DataFrame, exceptions: TopicExceptions) -> DataFrame:
             "offline_dirs",
             f"posexplode(concat(replicas, array(leader), {strangers})) AS (position, id)",
         )
-        .selectExpr(
-            "*",
-            "coalesce(array_contains(offline_dirs, id), false) AS is_dir",
-            "position = 0 AND reassigning AS is_reassigned",
-            "position = 0 AND NOT tried AS is_queued",
-        )
+        .select("*", "coalesce(array_contains(offline_dirs, id), false) AS is_dir")
     )
-    by_id = named.groupBy("number", "id").agg(
-        F.expr(f"bit_or({roles}) AS roles"),
-        F.expr("count_if(is_reassigned) AS reassigning"),
-        F.expr("count_if(is_queued) AS queued"),
-        F.expr("max(IF(reassigning, writer, NULL)) AS writer"),
+    by_id = named.grouped(
+        ("number", "id"),
+        f"bit_or({roles}) AS roles",
+        "max(IF(reassigning, writer, NULL)) AS writer",
     )
-    return by_id.groupBy("number").agg(
-        F.expr("array_sort(collect_list(struct(id, roles))) AS mentioned"),
-        F.expr("sum(reassigning) AS reassigning"),
-        F.expr("sum(queued) AS queued"),
-        F.expr("max(writer) AS newest_writer"),
+    return by_id.grouped(
+        ("number",),
+        "array_sort(collect_list(struct(id, roles))) AS mentioned",
+        f"(bit_or(roles) & {Role.REASSIGNING.value}) != 0 AS reassigning",
+        f"(bit_or(roles) & {Role.DELETING.value}) != 0 AS queued",
+        "max(writer) AS newest_writer",
     )
 
 
 def with_cluster(
-    rows: DataFrame,
-    brokers: DataFrame,
-    configs: DataFrame,
+    rows: Rows,
+    brokers: Rows,
+    configs: Rows,
     *,
-    mentioned: DataFrame,
+    mentioned: Rows,
     exceptions: TopicExceptions,
-) -> DataFrame:
+) -> Rows:
     """*rows* of snapshots, or of their scenarios, with what is known of each cluster.
 
     All sides have a row per snapshot, so they are broadcast: a shuffle would cost more.
     """
-    key = list(SNAPSHOT_KEY)
-    known = (
-        rows.join(_registered(brokers).hint("broadcast"), on=key, how="left")
-        .withColumn("number", F.expr(CLUSTER_NUMBER))
-        .join(mentioned.hint("broadcast"), on="number", how="left")
-        .withColumnRenamed("number", "cluster_number")
-        .join(_queued_topics(exceptions).hint("broadcast"), on=key, how="left")
-        .join(_unclean_levels(configs).hint("broadcast"), on=key, how="left")
-        .join(_deletion_off(configs).hint("broadcast"), on=key, how="left")
+    per_snapshot = (
+        _registered(brokers),
+        _queued_topics(exceptions),
+        _unclean_levels(configs),
+        _deletion_off(configs),
     )
+    known = rows.select("*", f"{CLUSTER_NUMBER} AS number")
+    known = known.join(mentioned, ("number",), "LEFT", broadcast=True)
+    for side in per_snapshot:
+        known = known.join(side, SNAPSHOT_KEY, "LEFT", broadcast=True)
     missing = {
         "registered": "array()",
         "mentioned": "array()",
         "queued_topics": "array()",
-        "reassigning": "0",
-        "queued": "0",
+        "reassigning": "false",
+        "queued": "false",
         "newest_writer": "0",
         "deletion_enabled": "true",
     }
-    return known.selectExpr(
-        *(name for name in known.columns if name not in missing),
+    return known.select(
+        f"* EXCEPT (number, {', '.join(missing)})",
+        "number AS cluster_number",
         *(f"coalesce({name}, {value}) AS {name}" for name, value in missing.items()),
         # Brokers cannot speak a protocol newer than the release they run.
         f"least({releases.level_sql('metadata_version')}, {releases.level_sql('release')})"
@@ -227,17 +221,14 @@ def numbered_steps(**is_taken: str) -> dict[str, str]:
     return {**numbers, "steps": before}
 
 
-def _queued_topics(exceptions: TopicExceptions) -> DataFrame:
+def _queued_topics(exceptions: TopicExceptions) -> Rows:
     """Per snapshot, the topics queued for deletion, as long as that is a short list."""
-    return (
-        exceptions.topics.where("queued")
-        .where("true" if exceptions.few_queued else "false")
-        .groupBy(*SNAPSHOT_KEY)
-        .agg(F.expr("collect_list(topic) AS queued_topics"))
+    return exceptions.topics.where("queued" if exceptions.few_queued else "false").grouped(
+        SNAPSHOT_KEY, "collect_list(topic) AS queued_topics"
     )
 
 
-def _registered(brokers: DataFrame) -> DataFrame:
+def _registered(brokers: Rows) -> Rows:
     """Per snapshot, the brokers that have a session, shutting down or not."""
     broker = struct(
         id="broker_id",
@@ -246,31 +237,27 @@ def _registered(brokers: DataFrame) -> DataFrame:
         endpoints="endpoints",
         rack="rack",
     )
-    return (
-        brokers.where("alive")
-        .groupBy(*SNAPSHOT_KEY)
-        .agg(F.expr(f"array_sort(collect_list({broker})) AS registered"))
+    return brokers.where("alive").grouped(
+        SNAPSHOT_KEY, f"array_sort(collect_list({broker})) AS registered"
     )
 
 
-def _unclean_levels(configs: DataFrame) -> DataFrame:
+def _unclean_levels(configs: Rows) -> Rows:
     """Per snapshot, the unclean setting of the cluster, the properties file and each broker."""
     by_broker = "struct(CAST(name AS INT) AS id, is_on)"
     return (
         configs.where(f"key = '{UNCLEAN_SETTING}' AND scope != 'topic'")
-        .selectExpr(*SNAPSHOT_KEY, "scope", "name", f"{_IS_TRUE} AS is_on")
-        .groupBy(*SNAPSHOT_KEY)
-        .agg(
-            F.expr("max(IF(scope = 'cluster', is_on, NULL)) AS unclean_cluster"),
-            F.expr("max(IF(scope = 'static', is_on, NULL)) AS unclean_static"),
-            F.expr(f"collect_list(IF(scope = 'broker', {by_broker}, NULL)) AS unclean_brokers"),
+        .select(*SNAPSHOT_KEY, "scope", "name", f"{_IS_TRUE} AS is_on")
+        .grouped(
+            SNAPSHOT_KEY,
+            "max(IF(scope = 'cluster', is_on, NULL)) AS unclean_cluster",
+            "max(IF(scope = 'static', is_on, NULL)) AS unclean_static",
+            f"collect_list(IF(scope = 'broker', {by_broker}, NULL)) AS unclean_brokers",
         )
     )
 
 
-def _deletion_off(configs: DataFrame) -> DataFrame:
+def _deletion_off(configs: Rows) -> Rows:
     """The snapshots whose controller would forget about queued topics instead of deleting them."""
     off = f"scope = 'static' AND key = '{DELETION_SETTING}' AND lower(trim(value)) = 'false'"
-    return (
-        configs.where(off).selectExpr(*SNAPSHOT_KEY, "false AS deletion_enabled").dropDuplicates()
-    )
+    return configs.where(off).grouped(SNAPSHOT_KEY, "false AS deletion_enabled")

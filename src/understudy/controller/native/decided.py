@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from pyspark.sql import DataFrame
-
 from understudy.controller.native.electing import Election
+from understudy.controller.native.rows import Rows
 from understudy.controller.native.sql import struct, text
 from understudy.controller.records import LeaderAndIsr
 from understudy.controller.words import NO_LEADER
@@ -33,19 +32,19 @@ class Decided(NamedTuple):
     """
 
     event_type: str
-    healthy: DataFrame | None  # their record is sent again, and nothing changes
-    untouched: DataFrame | None  # they are only there, as ``online`` and ``replicas`` say
-    touched: DataFrame
+    healthy: Rows | None  # their record is sent again, and nothing changes
+    untouched: Rows | None  # they are only there, as ``online`` and ``replicas`` say
+    touched: Rows
     is_shown: str  # whether one of the touched has state rows, as SQL text
     changed_only: bool  # state rows only of what changed
-    facts: DataFrame  # one row per scenario
-    told_nothing: DataFrame  # number and step of every UpdateMetadata that may have no partition
+    facts: Rows  # one row per scenario
+    told_nothing: Rows  # number and step of every UpdateMetadata that may have no partition
     replica_before: str  # the state of ``replica``, as SQL text
     replica_after: str
     offline_from: str  # the state of a removed ``replica`` before its removal
     election: Election
     is_answered: str  # whether the event answers for a touched partition, as SQL text
-    transitions: tuple[Callable[[Decided], DataFrame], ...]
+    transitions: tuple[Callable[[Decided], Rows], ...]
 
     @property
     def event(self) -> dict[str, str]:
@@ -65,14 +64,14 @@ CARRIED: Final = (
 )
 
 
-def with_liveness(known: DataFrame, *also: str) -> DataFrame:
+def with_liveness(known: Rows, *also: str) -> Rows:
     """Who is online; ``old`` is the snapshot's record, null if there never was a leader.
 
     Kafka refuses to touch a *superseded* record, one that a later controller has written.
     """
     record = struct(**{name: name for name in RECORD})
     not_online = "array_union(not_live, offline_dirs)"
-    return known.selectExpr(
+    return known.select(
         *CARRIED,
         *also,
         f"{not_online} AS not_online",
@@ -89,7 +88,7 @@ _NO_REMOVALS: Final = (
 )
 
 
-def with_removals(known: DataFrame, record: str, after: str) -> DataFrame:
+def with_removals(known: Rows, record: str, after: str) -> Rows:
     """Fold the replicas ``removed`` into one record after the other (removeReplicasFromIsr).
 
     Each of ``removals`` is one of them and the record it left behind; *after* is what *record* has
@@ -119,8 +118,8 @@ def with_removals(known: DataFrame, record: str, after: str) -> DataFrame:
     in_the_end = struct(
         **{name: "f.epoch" if name == "controller_epoch" else f"{last}.{name}" for name in RECORD}
     )
-    return known.selectExpr(
+    return known.select(
         "*",
         f"IF({record} IS NULL OR superseded OR size(removed) = 0, {_NO_REMOVALS}, {fold})"
         " AS removals",
-    ).selectExpr("*", f"IF(size(removals) = 0, {record}, {in_the_end}) AS {after}")
+    ).select("*", f"IF(size(removals) = 0, {record}, {in_the_end}) AS {after}")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from pyspark.sql import DataFrame
-
+from understudy.controller.native.rows import Rows
 from understudy.controller.native.sql import NO_IDS, null, struct, text
 from understudy.controller.states import NEW_PARTITION, OFFLINE_PARTITION
 from understudy.controller.words import (
@@ -56,7 +55,7 @@ OFFLINE_ELECTION: Final = Election(
 )
 
 
-def with_election(known: DataFrame, record: str) -> DataFrame:
+def with_election(known: Rows, record: str) -> Rows:
     """Try for a leader of every partition that is ``tried``, from its *record*.
 
     ``risen`` is the record after it, and *record* itself where nobody was ``led``. One without a
@@ -74,18 +73,18 @@ def with_election(known: DataFrame, record: str) -> DataFrame:
     )
     recovery = f"IF(NOT elected.clean AND f.has_recovery, {RECOVERING}, {record}.recovery)"
     return (
-        known.selectExpr(
+        known.select(
             "*",
             f"array_except(array_union(replicas, {isr}), not_online) AS online_known",
             f"{isr} AS isr_at_election",
             "coalesce(unclean_topic, f.unclean) AS unclean_allowed",
         )
-        .selectExpr(
+        .select(
             "*",
             f"IF(tried AND old IS NOT NULL AND NOT superseded, {elected}, NULL) AS elected",
             "tried AND old IS NULL AND size(online) > 0 AS initialized",
         )
-        .selectExpr(
+        .select(
             "*",
             f"CASE WHEN initialized THEN {first}"
             f" WHEN elected IS NOT NULL THEN {_after_election(record, recovery)}"
@@ -121,17 +120,17 @@ SHUTDOWN_ELECTION: Final = Election(
 )
 
 
-def with_shutdown_election(known: DataFrame) -> DataFrame:
+def with_shutdown_election(known: Rows) -> Rows:
     """Move leadership to somebody who stays, for every partition that is ``tried``.
 
     ``online_or_leaving`` counts the brokers that are shutting down as online.
     """
     elected = "elect_controlled_shutdown_leader(replicas, old.isr, online_or_leaving, leaving)"
-    return known.selectExpr(
+    return known.select(
         "*",
         f"IF(tried AND NOT superseded, {elected}, NULL) AS elected",
         "false AS initialized",
-    ).selectExpr(
+    ).select(
         "*",
         f"IF(elected IS NULL, old, {_after_election('old', 'old.recovery')}) AS risen",
         "elected IS NOT NULL AS led",

@@ -7,7 +7,6 @@ from functools import reduce
 from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from understudy.controller.interpreted import RESUMED
 from understudy.controller.native import clusters as knowing
@@ -17,6 +16,7 @@ from understudy.controller.native import tables as telling
 from understudy.controller.native.clusters import TopicExceptions
 from understudy.controller.native.decided import Decided
 from understudy.controller.native.failover_facts import failover_facts
+from understudy.controller.native.rows import Rows
 from understudy.controller.native.running import settled_clusters, settled_partitions
 from understudy.controller.native.sql import text
 from understudy.controller.zk import BROKER_FAILURE, CONTROLLED_SHUTDOWN, FAILOVER
@@ -26,7 +26,7 @@ from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 class _Kind(NamedTuple):
     """An event of a running controller: what its scenarios know, and what they decide."""
 
-    facts: Callable[[DataFrame, DataFrame], DataFrame]
+    facts: Callable[[Rows, Rows], Rows]
     decide: Callable[..., Decided]
 
 
@@ -41,40 +41,40 @@ _FEW_TOPICS: Final = 64  # fewer than this are found faster in a list than by a 
 
 
 class Known(NamedTuple):
-    """What scenarios know of their clusters; the frames are small and kept in memory."""
+    """What scenarios know of their clusters: small, and settled."""
 
-    facts: dict[str, DataFrame]  # by kind of event, one row per scenario the native form takes
-    clusters: DataFrame | None  # one row per snapshot, where an event needs it
+    facts: dict[str, Rows]  # by kind of event, one row per scenario the native form takes
+    clusters: Rows | None  # one row per snapshot, where an event needs it
     exceptions: TopicExceptions
-    held: tuple[DataFrame, ...]  # the caller lets go of them
 
     def taken(self) -> DataFrame:
         """The scenarios the native form takes, and from where on others have to go on."""
         return reduce(
-            DataFrame.unionAll, (_taken(kind, facts) for kind, facts in self.facts.items())
-        )
+            Rows.union, (_taken(kind, facts) for kind, facts in self.facts.items())
+        ).frame()
 
 
 class Native(NamedTuple):
-    """Every output table, not yet computed, and what is kept in memory meanwhile."""
+    """Every output table, not yet computed, and the decisions they tell of."""
 
     tables: dict[str, DataFrame]
     decided: dict[str, Decided]  # by kind of event
 
-    @property
-    def held(self) -> tuple[DataFrame, ...]:
-        return tuple(each.touched for each in self.decided.values())
+    def keep(self) -> tuple[DataFrame, ...]:
+        """Keep in memory what all tables are made from, once they are put together."""
+        return tuple(each.touched.only_frame.persist() for each in self.decided.values())
 
     def followed_by(self, later: dict[str, DataFrame]) -> dict[str, DataFrame]:
         """The tables with the rows of *later* steps and of other scenarios."""
         joined = {name: table.unionAll(later[name]) for name, table in self.tables.items()}
         if FAILOVER in self.decided:
             rest = (each for kind, each in self.decided.items() if kind != FAILOVER)
+            behind = Rows.of(later["metadata_writes"])
             joined["metadata_writes"] = reduce(
-                DataFrame.unionAll,
+                Rows.union,
                 map(telling.metadata_writes, rest),
-                telling.metadata_writes(self.decided[FAILOVER], later["metadata_writes"]),
-            )
+                telling.metadata_writes(self.decided[FAILOVER], behind),
+            ).frame()
         return joined
 
 
@@ -94,33 +94,26 @@ def known(
     scenarios: DataFrame,
 ) -> Known:
     """What every scenario that is a single event of these *kinds* knows."""
-    held = knowing.topic_exceptions(topics, configs).persist()
-    exceptions = _measured(held)
-    mentioned = knowing.mentions(partitions, exceptions)
-    clusters: DataFrame | None = None
-    facts: dict[str, DataFrame] = {}
+    about = (Rows.of(snapshots), Rows.of(brokers), Rows.of(configs))
+    exceptions = _measured(knowing.topic_exceptions(Rows.of(topics), Rows.of(configs)).frame())
+    mentioned = knowing.mentions(Rows.of(partitions), exceptions)
+    clusters: Rows | None = None
+    facts: dict[str, Rows] = {}
+
+    def asked(kind: str) -> Rows:
+        return Rows.of(scenarios).where(is_a(kind))
+
     if any(kind in _OF_RUNNING for kind in kinds):
-        clusters = settled_clusters(
-            knowing.with_cluster(
-                snapshots, brokers, configs, mentioned=mentioned, exceptions=exceptions
-            )
-        ).persist()
+        found = knowing.with_cluster(*about, mentioned=mentioned, exceptions=exceptions)
+        clusters = _settled(settled_clusters(found))
         for kind in (kind for kind in kinds if kind in _OF_RUNNING):
-            found = _OF_RUNNING[kind].facts(clusters, scenarios.where(is_a(kind)))
-            facts[kind] = found.persist()
+            facts[kind] = _settled(_OF_RUNNING[kind].facts(clusters, asked(kind)))
     if FAILOVER in kinds:
-        failovers = failover_facts(
-            snapshots,
-            brokers,
-            configs,
-            scenarios.where(is_a(FAILOVER)),
-            mentioned=mentioned,
-            exceptions=exceptions,
+        facts[FAILOVER] = _settled(
+            failover_facts(*about, asked(FAILOVER), mentioned=mentioned, exceptions=exceptions)
         )
-        facts[FAILOVER] = failovers.persist()
     normal = {kind: each.where("NOT is_odd") for kind, each in facts.items()}
-    also_held = () if clusters is None else (clusters,)
-    return Known(normal, clusters, exceptions, (*facts.values(), *also_held, held))
+    return Known(normal, clusters, exceptions)
 
 
 def tables(
@@ -130,23 +123,23 @@ def tables(
     decided: dict[str, Decided] = {}
     if FAILOVER in known.facts:
         decided[FAILOVER] = failover.decide(
-            partitions, known.facts[FAILOVER], known.exceptions, changed_only=changed_only
+            Rows.of(partitions), known.facts[FAILOVER], known.exceptions, changed_only=changed_only
         )
     if known.clusters is not None:
-        settled = settled_partitions(partitions, known.clusters, known.exceptions)
+        settled = settled_partitions(Rows.of(partitions), known.clusters, known.exceptions)
         for kind in (kind for kind in known.facts if kind in _OF_RUNNING):
             decided[kind] = _OF_RUNNING[kind].decide(
                 settled, known.facts[kind], changed_only=changed_only
             )
 
-    def of_all(table: Callable[[Decided], DataFrame]) -> DataFrame:
-        return reduce(DataFrame.unionAll, map(table, decided.values()))
+    def of_all(table: Callable[[Decided], Rows]) -> DataFrame:
+        return reduce(Rows.union, map(table, decided.values())).frame()
 
     return Native(
         {
             # Written in this order: the one with the most stages first, so that others fill its
             # gaps.
-            "requests": of_all(lambda each: sending.requests(each, brokers)),
+            "requests": of_all(lambda each: sending.requests(each, Rows.of(brokers))),
             "request_partitions": of_all(sending.request_partitions),
             "transitions": of_all(telling.transitions),
             "replica_states": of_all(telling.replica_states),
@@ -160,26 +153,35 @@ def tables(
     )
 
 
-def _taken(kind: str, facts: DataFrame) -> DataFrame:
+def _taken(kind: str, facts: Rows) -> Rows:
     """Of a failover others replay what comes after the start-up, where there is any."""
     resumes, resumed = "false", f"CAST(NULL AS {RESUMED})"
     if kind == FAILOVER:
         resumes, resumed = "resumes", "struct(f.steps, offline_order)"
-    return facts.selectExpr(*SCENARIO_KEY, f"{resumes} AS resumes", f"{resumed} AS resumed")
+    return facts.select(*SCENARIO_KEY, f"{resumes} AS resumes", f"{resumed} AS resumed")
+
+
+def _settled(rows: Rows) -> Rows:
+    """The same rows, computed: a plan that no other has to carry along.
+
+    They are few, as many as snapshots or scenarios, and go to every executor anyway.
+    """
+    frame = rows.frame()
+    return Rows.of(frame.sparkSession.createDataFrame(frame.toArrow(), frame.schema))
 
 
 def _measured(topics: DataFrame) -> TopicExceptions:
-    """The topics with the promise that they are few, where they are.
+    """The topics, sent along where they are few.
 
-    Spark cannot tell before it has run; without the promise it shuffles every partition to meet
-    a handful of topics.
+    Spark cannot tell before it has run; it would shuffle every partition to meet a handful of
+    topics.
     """
-    counted = topics.groupBy(*SNAPSHOT_KEY).agg(
-        F.count(F.lit(1)).alias("topics"), F.count_if("queued").alias("queued")
-    )
-    most = counted.agg(F.sum("topics").alias("topics"), F.max("queued").alias("queued")).first()
-    total, queued = most or (0, 0)
-    return TopicExceptions(
-        F.broadcast(topics) if (total or 0) <= _BROADCAST_ROWS else topics,
-        few_queued=(queued or 0) <= _FEW_TOPICS,
-    )
+    import pyarrow.compute as pc  # noqa: PLC0415 - importing the package must not load it
+
+    found = topics.limit(_BROADCAST_ROWS + 1).toArrow()
+    if found.num_rows > _BROADCAST_ROWS:
+        return TopicExceptions(Rows.of(topics), few_queued=False)
+    queued = found.filter(pc.field("queued")).group_by(list(SNAPSHOT_KEY))
+    most = pc.max(queued.aggregate([("topic", "count")])["topic_count"]).as_py() or 0
+    leaf = topics.sparkSession.createDataFrame(found, topics.schema)
+    return TopicExceptions(Rows.of(leaf), few_queued=most <= _FEW_TOPICS)

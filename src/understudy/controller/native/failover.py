@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import DataFrame
-
 from understudy.controller.native import bodies, tables
 from understudy.controller.native.clusters import TopicExceptions
 from understudy.controller.native.decided import (
@@ -24,6 +22,7 @@ from understudy.controller.native.decided import (
     with_removals,
 )
 from understudy.controller.native.electing import OFFLINE_ELECTION, with_election
+from understudy.controller.native.rows import Rows
 from understudy.controller.native.sql import NO_IDS, null, text
 from understudy.controller.states import (
     DELETION_INELIGIBLE,
@@ -52,14 +51,14 @@ _NOT_ONLINE: Final = f"IF(superseded, {text(DELETION_INELIGIBLE)}, {text(OFFLINE
 
 
 def decide(
-    partitions: DataFrame, facts: DataFrame, exceptions: TopicExceptions, *, changed_only: bool
+    partitions: Rows, facts: Rows, exceptions: TopicExceptions, *, changed_only: bool
 ) -> Decided:
     """Split the partitions of every scenario and decide the touched ones, which are kept in memory.
 
     *facts* is small enough to broadcast.
     """
     marked, queued = exceptions.find_queued(partitions)
-    known = marked.join(facts.hint("broadcast"), on=list(SNAPSHOT_KEY), how="inner").selectExpr(
+    known = marked.join(facts, SNAPSHOT_KEY, broadcast=True).select(
         *SNAPSHOT_KEY,
         "scenario",
         *(name for name in PARTITIONS.names if name not in {*SNAPSHOT_KEY, "offline_dirs"}),
@@ -73,7 +72,7 @@ def decide(
     touched = (
         known.where(f"NOT ({_HEALTHY})")
         .coalesce(AS_MANY_AS_THERE_ARE)
-        .join(exceptions.overrides, on=list(TOPIC_KEY), how="left")
+        .join(exceptions.overrides, TOPIC_KEY, "LEFT")
         .transform(with_liveness)
         .transform(_with_removed)
         .transform(with_removals, "old", "shrunk")
@@ -81,9 +80,9 @@ def decide(
         .transform(with_election, "shrunk")
         .transform(_with_end)
         .transform(bodies.of_failover)
-        .persist()
+        .kept()
     )
-    first = facts.selectExpr("f.number AS number", "f.step_first AS step")
+    first = facts.select("f.number AS number", "f.step_first AS step")
     return Decided(
         event_type=FAILOVER,
         healthy=known.where(_HEALTHY),
@@ -92,7 +91,7 @@ def decide(
         is_shown=_IS_FINISHED,
         changed_only=changed_only,
         facts=facts,
-        told_nothing=first.unionAll(bodies.of_never_led(touched, "old")),
+        told_nothing=first.union(bodies.of_never_led(touched, "old")),
         replica_before=null("STRING"),
         replica_after=f"IF(array_contains(online, replica), {text(ONLINE_REPLICA)}, {_NOT_ONLINE})",
         offline_from=text(DELETION_INELIGIBLE),
@@ -102,27 +101,27 @@ def decide(
     )
 
 
-def _with_removed(known: DataFrame) -> DataFrame:
+def _with_removed(known: Rows) -> Rows:
     """The replicas of the offline call, in the order of their broker groups."""
     offline = "array_except(replicas, online)"
-    return known.selectExpr("*", f"array_intersect(offline_order, {offline}) AS removed")
+    return known.select("*", f"array_intersect(offline_order, {offline}) AS removed")
 
 
-def _with_first_state(known: DataFrame) -> DataFrame:
+def _with_first_state(known: Rows) -> Rows:
     """The partition machine's first states, and whether it will try for a leader."""
     is_online = f"shrunk.leader != {NO_LEADER} AND NOT array_contains(not_online, shrunk.leader)"
     state = f"""CASE
         WHEN old IS NULL THEN {text(NEW_PARTITION)}
         WHEN {is_online} THEN {text(ONLINE_PARTITION)}
         ELSE {text(OFFLINE_PARTITION)} END"""
-    return known.selectExpr("*", f"{state} AS first_state").selectExpr(
+    return known.select("*", f"{state} AS first_state").select(
         "*", f"NOT queued AND first_state != {text(ONLINE_PARTITION)} AS tried"
     )
 
 
-def _with_end(known: DataFrame) -> DataFrame:
+def _with_end(known: Rows) -> Rows:
     """A new controller had no states before."""
-    return known.selectExpr(
+    return known.select(
         "*",
         "CAST(NULL AS STRING) AS state_before",
         f"IF(led, {text(ONLINE_PARTITION)}, first_state) AS state_after",

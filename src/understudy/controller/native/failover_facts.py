@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import DataFrame
-
 from understudy.controller.group_order import with_group_order
 from understudy.controller.native.clusters import (
     LEADS_ANYHOW,
@@ -22,18 +20,19 @@ from understudy.controller.native.clusters import (
     plain_values,
     with_cluster,
 )
+from understudy.controller.native.rows import Rows
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 
 
 def failover_facts(
-    snapshots: DataFrame,
-    brokers: DataFrame,
-    configs: DataFrame,
-    scenarios: DataFrame,
+    snapshots: Rows,
+    brokers: Rows,
+    configs: Rows,
+    scenarios: Rows,
     *,
-    mentioned: DataFrame,
+    mentioned: Rows,
     exceptions: TopicExceptions,
-) -> DataFrame:
+) -> Rows:
     """One row per scenario that is a single failover.
 
     ``gone`` lists the brokers the event takes away; ``not_live`` and ``unreachable`` (not even
@@ -43,21 +42,21 @@ def failover_facts(
     take up then. ``is_odd``: what is pending changes the start-up itself, by ending the new
     controller's term or by not being deleted after all.
     """
-    about = scenarios.selectExpr(
+    about = scenarios.select(
         *SCENARIO_KEY,
         "from_json(get(events, 0), 'controller INT, dead ARRAY<INT>, forget BOOLEAN') AS event",
-    ).join(snapshots.hint("broadcast"), on=list(SNAPSHOT_KEY), how="inner")
+    ).join(snapshots, SNAPSHOT_KEY, broadcast=True)
     return (
         with_cluster(about, brokers, configs, mentioned=mentioned, exceptions=exceptions)
         .transform(_with_event)
         .transform(_with_broker_sets)
         .transform(_with_calls)
         .transform(with_group_order, "offline_order")
-        .selectExpr(
+        .select(
             *SCENARIO_KEY,
             "release",
-            "reassigning > 0 OR queued > 0 AS resumes",
-            "newest_writer > epoch OR (queued > 0 AND NOT deletion_enabled) AS is_odd",
+            "reassigning OR queued AS resumes",
+            "newest_writer > epoch OR (queued AND NOT deletion_enabled) AS is_odd",
             "queued_topics",
             "forget",
             "gone",
@@ -78,7 +77,7 @@ _STEPS: Final = numbered_steps(
 )
 
 
-def _with_event(known: DataFrame) -> DataFrame:
+def _with_event(known: Rows) -> Rows:
     """What the event changes: who is gone, who takes over, what is forgotten."""
     is_gone = "coalesce(array_contains(event.dead, {}), false)"
     changed = {
@@ -88,15 +87,15 @@ def _with_event(known: DataFrame) -> DataFrame:
         "brokers": f"filter(registered, b -> NOT {is_gone.format('b.id')})",
         "same_controller": f"IF({is_gone.format('controller_id')}, NULL, controller_id)",
     }
-    return known.selectExpr(
-        *(name for name in known.columns if name not in {"registered", "controller_id"}),
+    return known.select(
+        "* EXCEPT (registered, controller_id)",
         *(f"{value} AS {name}" for name, value in changed.items()),
     )
 
 
-def _with_broker_sets(known: DataFrame) -> DataFrame:
+def _with_broker_sets(known: Rows) -> Rows:
     staying = ids_of("filter(brokers, b -> forget OR NOT b.shutting_down)")
-    return known.selectExpr(
+    return known.select(
         "*",
         f"array_except({MENTIONED_IDS}, {ids_of('brokers')}) AS unreachable",
         f"array_except({MENTIONED_IDS}, {staying}) AS not_live",
@@ -104,7 +103,7 @@ def _with_broker_sets(known: DataFrame) -> DataFrame:
     )
 
 
-def _with_calls(known: DataFrame) -> DataFrame:
+def _with_calls(known: Rows) -> Rows:
     """Which of the three machine calls have input, and the brokers of the offline one."""
     is_live = "NOT array_contains(not_live, m.id)"
     with_dir = Role.ASSIGNED_DIR.of("m")
@@ -118,7 +117,7 @@ def _with_calls(known: DataFrame) -> DataFrame:
         f"({LEADS_ANYHOW.of('m')} AND (m.id IS NULL OR array_contains(not_live, m.id)))"
         f" OR (NOT forget AND {Role.LEADS_DIR.of('m')})"
     )
-    return known.selectExpr(
+    return known.select(
         "*",
         f"coalesce(exists(mentioned, m -> {online}), false) AS any_online",
         f"coalesce(exists(mentioned, m -> {tried}), false) AS any_tried",

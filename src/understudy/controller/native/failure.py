@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import DataFrame
-
 from understudy.controller import releases
 from understudy.controller.group_order import with_group_order
 from understudy.controller.native import bodies, running, tables
@@ -22,6 +20,7 @@ from understudy.controller.native.clusters import (
 )
 from understudy.controller.native.decided import Decided, with_liveness, with_removals
 from understudy.controller.native.electing import OFFLINE_ELECTION, with_election
+from understudy.controller.native.rows import Rows
 from understudy.controller.native.sql import text
 from understudy.controller.states import OFFLINE_PARTITION, ONLINE_PARTITION
 from understudy.controller.zk import BROKER_FAILURE
@@ -30,26 +29,26 @@ from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 # --- What a failure knows: one small row per scenario ------------------------------------------
 
 
-def failure_facts(clusters: DataFrame, scenarios: DataFrame) -> DataFrame:
+def failure_facts(clusters: Rows, scenarios: Rows) -> Rows:
     """One row per scenario that is a single broker failure.
 
     ``gone`` lists the brokers that really fail; ``offline_order`` the broker groups of the offline
     call in Kafka's order. ``f`` holds the plain values; a step in it is null when its call has no
     input. ``is_odd``: the failure halts deletions, or what it sends hangs on how elections end.
     """
-    about = scenarios.selectExpr(
+    about = scenarios.select(
         *SCENARIO_KEY, "from_json(get(events, 0), 'brokers ARRAY<INT>') AS event"
     )
     fails = "array_contains(event.brokers, b.id)"
     return (
-        about.join(clusters.hint("broadcast"), on=list(SNAPSHOT_KEY))
-        .selectExpr(
+        about.join(clusters, SNAPSHOT_KEY, broadcast=True)
+        .select(
             "*",
             f"{ids_of(f'filter(registered, b -> {fails})')} AS gone",
             f"filter(registered, b -> NOT {fails}) AS brokers",
         )
-        .selectExpr("*", "filter(mentioned, m -> array_contains(gone, m.id)) AS failing")
-        .selectExpr(
+        .select("*", "filter(mentioned, m -> array_contains(gone, m.id)) AS failing")
+        .select(
             "*",
             "size(gone) > 0 AS is_real",
             f"leaderless OR exists(failing, m -> {LEADS_ANYHOW.of('m')}) AS any_leaderless",
@@ -58,7 +57,7 @@ def failure_facts(clusters: DataFrame, scenarios: DataFrame) -> DataFrame:
             f"{releases.level_sql('release')} >= {releases.RELEASE_3_1} AS minds_answers",
         )
         .transform(with_group_order, "offline_order")
-        .selectExpr(
+        .select(
             *SCENARIO_KEY,
             f"{_IS_ODD} AS is_odd",
             "gone AS struck",
@@ -69,7 +68,7 @@ def failure_facts(clusters: DataFrame, scenarios: DataFrame) -> DataFrame:
     )
 
 
-_IS_ODD: Final = """(queued > 0 AND NOT deletion_enabled) OR halts_deletion
+_IS_ODD: Final = """(queued AND NOT deletion_enabled) OR halts_deletion
     OR (is_real AND minds_answers AND any_leaderless AND size(offline_order) = 0)"""
 
 # An empty UpdateMetadata ends a failure that told nobody anything: from 3.1 on, one that stopped no
@@ -86,7 +85,7 @@ _STEPS: Final = numbered_steps(
 # --- What it decides ---------------------------------------------------------------------------
 
 
-def decide(settled: DataFrame, facts: DataFrame, *, changed_only: bool) -> Decided:
+def decide(settled: Rows, facts: Rows, *, changed_only: bool) -> Decided:
     """Decide the touched partitions of every scenario, which are kept in memory.
 
     *facts* are small enough to broadcast.
@@ -104,9 +103,9 @@ def decide(settled: DataFrame, facts: DataFrame, *, changed_only: bool) -> Decid
         .transform(with_removals, "risen", "new")
         .transform(_with_end)
         .transform(bodies.of_failure)
-        .persist()
+        .kept()
     )
-    last = facts.where("f.step_last IS NOT NULL").selectExpr("f.number", "f.step_last AS step")
+    last = facts.where("f.step_last IS NOT NULL").select("f.number", "f.step_last AS step")
     return Decided(
         event_type=BROKER_FAILURE,
         healthy=None,
@@ -115,7 +114,7 @@ def decide(settled: DataFrame, facts: DataFrame, *, changed_only: bool) -> Decid
         is_shown="true",
         changed_only=changed_only,
         facts=facts,
-        told_nothing=last.unionAll(bodies.of_never_led(touched, "risen")),
+        told_nothing=last.union(bodies.of_never_led(touched, "risen")),
         replica_before=running.REPLICA_BEFORE,
         replica_after=running.REPLICA_AFTER,
         offline_from=running.REPLICA_BEFORE,
@@ -125,21 +124,21 @@ def decide(settled: DataFrame, facts: DataFrame, *, changed_only: bool) -> Decid
     )
 
 
-def _with_tried(known: DataFrame) -> DataFrame:
+def _with_tried(known: Rows) -> Rows:
     """``leaderless``: its leader is lost now or was lost before."""
-    return known.selectExpr(
+    return known.select(
         "*",
         "f.step_leaderless IS NOT NULL AND old IS NOT NULL AND NOT queued"
         " AND array_contains(not_online, old.leader) AS leaderless",
-    ).selectExpr(
+    ).select(
         "*",
         "leaderless OR (f.step_partitions IS NOT NULL AND old IS NULL AND NOT queued) AS tried",
     )
 
 
-def _with_end(known: DataFrame) -> DataFrame:
+def _with_end(known: Rows) -> Rows:
     state = f"""CASE
         WHEN led THEN {text(ONLINE_PARTITION)}
         WHEN leaderless THEN {text(OFFLINE_PARTITION)}
         ELSE state_before END"""
-    return known.selectExpr("*", f"{state} AS state_after").drop("offline_order")
+    return known.select("*", f"{state} AS state_after").drop("offline_order")

@@ -8,31 +8,27 @@ from __future__ import annotations
 from functools import reduce
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
 from understudy.controller import request_sizes
 from understudy.controller.native.bodies import BODY_FIELDS
 from understudy.controller.native.clusters import CLUSTER_NUMBER
 from understudy.controller.native.decided import RECORD, Decided
+from understudy.controller.native.rows import Rows
 from understudy.controller.native.sql import NO_IDS, select, struct, text
 from understudy.controller.words import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
 from understudy.names import PARTITION_KEY, SCENARIO_KEY
 from understudy.schemas import REQUEST_PARTITIONS, REQUESTS
 
 
-def request_partitions(decided: Decided) -> DataFrame:
+def request_partitions(decided: Decided) -> Rows:
     touched = _touched_bodies(decided)
     return (
-        touched
-        if decided.healthy is None
-        else _sent_again(decided, decided.healthy).unionAll(touched)
+        touched if decided.healthy is None else _sent_again(decided, decided.healthy).union(touched)
     )
 
 
-def _sent_again(decided: Decided, healthy: DataFrame) -> DataFrame:
+def _sent_again(decided: Decided, healthy: Rows) -> Rows:
     to_replicas = f"request = {text(LEADER_AND_ISR)}"
-    each = healthy.selectExpr(
+    each = healthy.select(
         *PARTITION_KEY,
         "f.step_online AS step",
         "f.has_recovery",
@@ -61,8 +57,8 @@ def _sent_again(decided: Decided, healthy: DataFrame) -> DataFrame:
     )
 
 
-def _touched_bodies(decided: Decided) -> DataFrame:
-    each = decided.touched.selectExpr(
+def _touched_bodies(decided: Decided) -> Rows:
+    each = decided.touched.select(
         *PARTITION_KEY,
         "replicas",
         "adding",
@@ -108,9 +104,9 @@ def _unpacked_request() -> tuple[str, str, str]:
     )
 
 
-def receivers(brokers: DataFrame) -> DataFrame:
+def receivers(brokers: Rows) -> Rows:
     """Every registered broker twice: for requests to itself, and for those to all."""
-    return brokers.where("alive").selectExpr(
+    return brokers.where("alive").select(
         f"{CLUSTER_NUMBER} AS cluster_number",
         "broker_id",
         "broker_epoch",
@@ -118,7 +114,7 @@ def receivers(brokers: DataFrame) -> DataFrame:
     )
 
 
-def requests(decided: Decided, brokers: DataFrame) -> DataFrame:
+def requests(decided: Decided, brokers: Rows) -> Rows:
     """One row per request.
 
     Bodies are grouped by three numbers, not by names: the scenario's, the request's, the topic's.
@@ -126,34 +122,31 @@ def requests(decided: Decided, brokers: DataFrame) -> DataFrame:
     """
     shares = [] if decided.healthy is None else [_healthy_shares(decided.healthy)]
     shares += [_touched_shares(decided.touched), _empty_metadata(decided.told_nothing)]
-    per_topic = (
-        reduce(DataFrame.unionAll, shares)
-        .groupBy("number", "request", "topic")
-        .agg(F.expr("count(topic) AS partitions"), F.expr("sum(elements) AS elements"))
+    per_topic = reduce(Rows.union, shares).grouped(
+        ("number", "request", "topic"),
+        "count(topic) AS partitions",
+        "sum(elements) AS elements",
     )
     name = f"(topic & {_NAME_MASK})"
-    per_request = (
-        per_topic.groupBy("number", "request")
-        .agg(
-            F.expr("sum(partitions) AS partitions"),
-            F.expr("sum(elements) AS elements"),
-            F.expr("count(topic) AS topics"),
-            F.expr(f"coalesce(sum({name}), 0) AS names"),
-            F.expr(f"coalesce(sum({name} * partitions), 0) AS repeated_names"),
-        )
-        .selectExpr("*", *_unpacked_request())
-    )
-    known = decided.facts.selectExpr(*SCENARIO_KEY, "gone", "f", "f.number", "f.cluster_number")
+    per_request = per_topic.grouped(
+        ("number", "request"),
+        "sum(partitions) AS partitions",
+        "sum(elements) AS elements",
+        "count(topic) AS topics",
+        f"coalesce(sum({name}), 0) AS names",
+        f"coalesce(sum({name} * partitions), 0) AS repeated_names",
+    ).select("*", *_unpacked_request())
+    known = decided.facts.select(*SCENARIO_KEY, "gone", "f", "f.number", "f.cluster_number")
     versions = ", ".join(
         f"f.{name}" for name in
         ("leader_and_isr_version", "update_metadata_version", "stop_replica_version")
     )  # fmt: skip
     sent = (
-        per_request.join(known.hint("broadcast"), on="number", how="inner")
-        .selectExpr("*", f"get(array({versions}), kind) AS version")
-        .selectExpr("*", f"{_layouts()}[kind * 100 + version] AS layout")
-        .selectExpr("*", f"{_size()} AS bytes")
-        .join(receivers(brokers).hint("broadcast"), on=["cluster_number", "broker"])
+        per_request.join(known, ("number",), broadcast=True)
+        .select("*", f"get(array({versions}), kind) AS version")
+        .select("*", f"{_layouts()}[kind * 100 + version] AS layout")
+        .select("*", f"{_size()} AS bytes")
+        .join(receivers(brokers), ("cluster_number", "broker"), broadcast=True)
         .where("NOT array_contains(gone, broker_id)")
     )
     return select(
@@ -172,16 +165,16 @@ def requests(decided: Decided, brokers: DataFrame) -> DataFrame:
     )
 
 
-def _healthy_shares(healthy: DataFrame) -> DataFrame:
+def _healthy_shares(healthy: Rows) -> Rows:
     """What each healthy partition adds to each request: one share per replica, one for metadata."""
-    return healthy.selectExpr(
+    return healthy.select(
         "f.number AS number",
         "f.step_online AS step",
         f"{_TOPIC_NUMBER} AS topic",
         f"{_listed_in_leader_and_isr('size(isr)')} AS to_replica",
         "size(isr) + size(replicas) AS to_all",
         f"explode(concat(replicas, array({_TO_ALL}))) AS broker",
-    ).selectExpr(
+    ).select(
         "number",
         f"{_packed_request('step', f'IF(broker = {_TO_ALL}, 1, 0)', 'broker')} AS request",
         "topic",
@@ -189,7 +182,7 @@ def _healthy_shares(healthy: DataFrame) -> DataFrame:
     )
 
 
-def _touched_shares(touched: DataFrame) -> DataFrame:
+def _touched_shares(touched: Rows) -> Rows:
     isr = "size(body.isr)"
     metadata = f"{isr} + size(replicas)" + _since(
         "update_metadata_version",
@@ -197,10 +190,10 @@ def _touched_shares(touched: DataFrame) -> DataFrame:
         "size(replicas) - size(online)",
     )
     return (
-        touched.selectExpr(
+        touched.select(
             "f", "topic", "replicas", "adding", "removing", "online", "explode(bodies) AS body"
         )
-        .selectExpr(
+        .select(
             "f.number AS number",
             "body.step AS step",
             f"array_position(array({', '.join(map(text, _KINDS))}), body.request) - 1 AS kind",
@@ -209,7 +202,7 @@ def _touched_shares(touched: DataFrame) -> DataFrame:
             f" WHEN {text(UPDATE_METADATA)} THEN {metadata} ELSE 0 END AS elements",
             f"explode(coalesce(body.recipients, array({_TO_ALL}))) AS broker",
         )
-        .selectExpr(
+        .select(
             "number",
             f"{_packed_request('step', 'kind', 'broker')} AS request",
             "topic",
@@ -218,8 +211,8 @@ def _touched_shares(touched: DataFrame) -> DataFrame:
     )
 
 
-def _empty_metadata(told_nothing: DataFrame) -> DataFrame:
-    return told_nothing.selectExpr(
+def _empty_metadata(told_nothing: Rows) -> Rows:
+    return told_nothing.select(
         "number",
         f"{_packed_request('step', '1', _TO_ALL)} AS request",
         "CAST(NULL AS BIGINT) AS topic",

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import DataFrame
-
 from understudy.controller.native.clusters import (
     LEADS_ANYHOW,
     MENTIONED_IDS,
@@ -20,6 +18,7 @@ from understudy.controller.native.clusters import (
     ids_of,
 )
 from understudy.controller.native.decided import AS_MANY_AS_THERE_ARE
+from understudy.controller.native.rows import Rows
 from understudy.controller.native.sql import text
 from understudy.controller.states import (
     NEW_PARTITION,
@@ -45,7 +44,7 @@ _NOBODY: Final = "array(CAST(NULL AS INT))"  # in place of the brokers of those 
 _HOST_KEY: Final = "xxhash64(cluster_number, host)"
 
 
-def settled_clusters(clusters: DataFrame) -> DataFrame:
+def settled_clusters(clusters: Rows) -> Rows:
     """One row per snapshot.
 
     ``not_live`` and ``unreachable`` (not even shutting down) list ids that partitions mention;
@@ -54,21 +53,19 @@ def settled_clusters(clusters: DataFrame) -> DataFrame:
     is_leaderless = f"""m.id IS NOT NULL AND {LEADS_ANYHOW.of("m")}
         AND (array_contains(not_live, m.id) OR {Role.LEADS_DIR.of("m")})"""
     staying = ids_of("filter(registered, b -> NOT b.shutting_down)")
-    return clusters.selectExpr(
+    return clusters.select(
         "*",
         "controller_epoch AS epoch",
         f"array_except({MENTIONED_IDS}, {ids_of('registered')}) AS unreachable",
         f"array_except({MENTIONED_IDS}, {staying}) AS not_live",
-    ).selectExpr(
+    ).select(
         "*",
         f"exists(mentioned, m -> {is_leaderless}) AS leaderless",
         f"exists(mentioned, m -> m.id IS NULL AND {LEADS_ANYHOW.of('m')}) AS never_led",
     )
 
 
-def settled_partitions(
-    partitions: DataFrame, clusters: DataFrame, exceptions: TopicExceptions
-) -> DataFrame:
+def settled_partitions(partitions: Rows, clusters: Rows, exceptions: TopicExceptions) -> Rows:
     """Partitions with their state, and the brokers that can touch them."""
     marked, queued = exceptions.find_queued(partitions)
     about = clusters.select(
@@ -80,9 +77,9 @@ def settled_partitions(
           THEN {text(OFFLINE_PARTITION)}
         ELSE {text(ONLINE_PARTITION)} END"""
     return (
-        marked.join(about.hint("broadcast"), on=list(SNAPSHOT_KEY))
-        .join(exceptions.overrides, on=list(TOPIC_KEY), how="left")
-        .selectExpr(
+        marked.join(about, SNAPSHOT_KEY, broadcast=True)
+        .join(exceptions.overrides, TOPIC_KEY, "LEFT")
+        .select(
             *PARTITIONS.names,
             "unclean_topic",
             "cluster_number",
@@ -96,23 +93,23 @@ def settled_partitions(
     )
 
 
-def touched_partitions(settled: DataFrame, facts: DataFrame) -> DataFrame:
+def touched_partitions(settled: Rows, facts: Rows) -> Rows:
     """A row for each scenario and partition it touches.
 
     Of each scenario, *facts* say which brokers are ``struck`` and so not live any more, and which
     of them are ``gone`` and cannot be reached either.
     """
     about = ("scenario", "struck", "gone", "offline_order", "f")
-    striking = facts.selectExpr(
+    striking = facts.select(
         *about, "f.cluster_number", f"explode(concat(struck, {_NOBODY})) AS host"
-    ).selectExpr(*about, f"{_HOST_KEY} AS host_key")
+    ).select(*about, f"{_HOST_KEY} AS host_key")
     return (
-        settled.selectExpr("*", f"explode(IF({_IN_TROUBLE}, {_NOBODY}, hosts)) AS host")
-        .selectExpr("*", f"{_HOST_KEY} AS host_key")
-        .join(striking.hint("broadcast"), on="host_key")
+        settled.select("*", f"explode(IF({_IN_TROUBLE}, {_NOBODY}, hosts)) AS host")
+        .select("*", f"{_HOST_KEY} AS host_key")
+        .join(striking, ("host_key",), broadcast=True)
         # One that several brokers have found is taken once.
         .where(f"{_IN_TROUBLE} OR host = get(array_intersect(hosts, struck), 0)")
-        .selectExpr(
+        .select(
             *SCENARIO_KEY,
             *(name for name in PARTITIONS.names if name not in SNAPSHOT_KEY),
             "unclean_topic",
@@ -128,9 +125,9 @@ def touched_partitions(settled: DataFrame, facts: DataFrame) -> DataFrame:
     )
 
 
-def untouched_partitions(settled: DataFrame, facts: DataFrame) -> DataFrame:
+def untouched_partitions(settled: Rows, facts: Rows) -> Rows:
     """A row for each scenario and partition it does not touch."""
     striking = facts.select(*SCENARIO_KEY, "struck")
-    return settled.join(striking.hint("broadcast"), on=list(SNAPSHOT_KEY)).where(
+    return settled.join(striking, SNAPSHOT_KEY, broadcast=True).where(
         f"NOT ({_IN_TROUBLE}) AND NOT arrays_overlap(hosts, struck)"
     )

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import DataFrame
-
 from understudy.controller.native import bodies, running, tables
 from understudy.controller.native.clusters import Role, ids_of, numbered_steps, plain_values
 from understudy.controller.native.decided import Decided, with_liveness, with_removals
 from understudy.controller.native.electing import SHUTDOWN_ELECTION, with_shutdown_election
+from understudy.controller.native.rows import Rows
 from understudy.controller.native.sql import NO_IDS, text
 from understudy.controller.states import ONLINE_PARTITION
 from understudy.controller.zk import CONTROLLED_SHUTDOWN
@@ -22,18 +21,18 @@ from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 # --- What a shutdown knows: one small row per scenario -----------------------------------------
 
 
-def shutdown_facts(clusters: DataFrame, scenarios: DataFrame) -> DataFrame:
+def shutdown_facts(clusters: Rows, scenarios: Rows) -> Rows:
     """One row per scenario that is a single controlled shutdown.
 
     The broker is ``struck`` but not ``gone``: it still gets requests. ``is_odd``: nobody knows it.
     """
-    about = scenarios.selectExpr(
+    about = scenarios.select(
         *SCENARIO_KEY, "from_json(get(events, 0), 'broker INT').broker AS broker"
     )
     return (
-        about.join(clusters.hint("broadcast"), on=list(SNAPSHOT_KEY))
-        .withColumnRenamed("registered", "brokers")
-        .selectExpr(
+        about.join(clusters, SNAPSHOT_KEY, broadcast=True)
+        .select("* EXCEPT (registered)", "registered AS brokers")
+        .select(
             "*",
             f"NOT array_contains({ids_of('brokers')}, broker) AS is_unknown",
             f"{_any(Role.LEADS_OTHERS)} AS any_led",
@@ -42,9 +41,9 @@ def shutdown_facts(clusters: DataFrame, scenarios: DataFrame) -> DataFrame:
             f"{NO_IDS} AS gone",
             "array(broker) AS offline_order",
         )
-        .selectExpr(
+        .select(
             *SCENARIO_KEY,
-            "is_unknown OR (queued > 0 AND NOT deletion_enabled) AS is_odd",
+            "is_unknown OR (queued AND NOT deletion_enabled) AS is_odd",
             "struck",
             "gone",
             "offline_order",
@@ -65,7 +64,7 @@ _STEPS: Final = numbered_steps(
 # --- What it decides ---------------------------------------------------------------------------
 
 
-def decide(settled: DataFrame, facts: DataFrame, *, changed_only: bool) -> Decided:
+def decide(settled: Rows, facts: Rows, *, changed_only: bool) -> Decided:
     """Decide the touched partitions of every scenario, which are kept in memory.
 
     *facts* are small enough to broadcast.
@@ -86,7 +85,7 @@ def decide(settled: DataFrame, facts: DataFrame, *, changed_only: bool) -> Decid
         .transform(with_removals, "risen", "new")
         .transform(_with_end)
         .transform(bodies.of_shutdown)
-        .persist()
+        .kept()
     )
     return Decided(
         event_type=CONTROLLED_SHUTDOWN,
@@ -96,7 +95,7 @@ def decide(settled: DataFrame, facts: DataFrame, *, changed_only: bool) -> Decid
         is_shown="true",
         changed_only=changed_only,
         facts=facts,
-        told_nothing=facts.where("false").selectExpr("f.number", "f.step_stop AS step"),
+        told_nothing=facts.where("false").select("f.number", "f.step_stop AS step"),
         replica_before=running.REPLICA_BEFORE,
         replica_after=running.REPLICA_AFTER,
         offline_from=running.REPLICA_BEFORE,
@@ -106,11 +105,11 @@ def decide(settled: DataFrame, facts: DataFrame, *, changed_only: bool) -> Decid
     )
 
 
-def _with_shared(known: DataFrame) -> DataFrame:
+def _with_shared(known: Rows) -> Rows:
     """The partitions others have replicas of: ``tried`` if the broker leads, else it stops."""
     is_shared = """old IS NOT NULL AND size(replicas) > 1 AND NOT queued
         AND array_contains(replicas, f.broker)"""
-    return known.selectExpr(
+    return known.select(
         "*",
         f"coalesce({is_shared} AND old.leader = f.broker, false) AS tried",
         f"IF(coalesce({is_shared} AND old.leader != f.broker, false), offline_order, {NO_IDS})"
@@ -118,7 +117,7 @@ def _with_shared(known: DataFrame) -> DataFrame:
     )
 
 
-def _with_end(known: DataFrame) -> DataFrame:
-    return known.selectExpr(
+def _with_end(known: Rows) -> Rows:
+    return known.select(
         "*", f"IF(led, {text(ONLINE_PARTITION)}, state_before) AS state_after"
     ).drop("offline_order", "leaving")

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from understudy.controller.native.rows import Rows
 from understudy.names import PARTITION_KEY
 
 NO_IDS: Final = "CAST(array() AS ARRAY<INT>)"
@@ -31,10 +31,10 @@ def struct(**fields: str) -> str:
     return f"named_struct({inside})"
 
 
-def select(df: DataFrame, schema: T.StructType, **values: str) -> DataFrame:
+def select(rows: Rows, schema: T.StructType, **values: str) -> Rows:
     """Project onto *schema*: columns by name from *values*, then the keys, else null."""
     given = {**{name: name for name in PARTITION_KEY}, **values}
-    return df.selectExpr(
+    return rows.select(
         *(
             f"CAST({given.get(field.name, 'NULL')} AS {field.dataType.simpleString()})"
             f" AS {field.name}"

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from functools import reduce
 
-from pyspark.sql import DataFrame
-
 from understudy.controller.native import outcomes
 from understudy.controller.native.decided import RECORD, Decided
+from understudy.controller.native.rows import Rows
 from understudy.controller.native.sql import select, text
 from understudy.controller.states import (
     OFFLINE_PARTITION,
@@ -47,7 +46,7 @@ from understudy.schemas import (
 )
 
 
-def partition_states(decided: Decided) -> DataFrame:
+def partition_states(decided: Decided) -> Rows:
     same = {name: name for name in ("replicas", "adding", "removing")}
     before = ("leader", "leader_epoch", "isr")
     settled = [
@@ -74,18 +73,16 @@ def partition_states(decided: Decided) -> DataFrame:
         **{f"{name}_before": f"old.{name}" for name in before},
         **{name: f"new.{name}" for name in RECORD},
     )
-    return reduce(DataFrame.unionAll, [*settled, touched])
+    return reduce(Rows.union, [*settled, touched])
 
 
-def _shown(decided: Decided) -> DataFrame:
+def _shown(decided: Decided) -> Rows:
     """The touched partitions that have state rows."""
-    shown = decided.touched.where(decided.is_shown).selectExpr(
-        "*", f"{outcomes.OUTCOME} AS outcome"
-    )
+    shown = decided.touched.where(decided.is_shown).select("*", f"{outcomes.OUTCOME} AS outcome")
     return shown.where(f"outcome != {text(UNCHANGED)}") if decided.changed_only else shown
 
 
-def _unchanged(decided: Decided) -> list[tuple[DataFrame, str, tuple[str, str]]]:
+def _unchanged(decided: Decided) -> list[tuple[Rows, str, tuple[str, str]]]:
     """The other partitions with state rows: their state before, and their replicas' states."""
     if decided.changed_only:
         return []
@@ -98,16 +95,16 @@ def _unchanged(decided: Decided) -> list[tuple[DataFrame, str, tuple[str, str]]]
     return [(frame, state, replica) for frame, state, replica in kinds if frame is not None]
 
 
-def replica_states(decided: Decided) -> DataFrame:
+def replica_states(decided: Decided) -> Rows:
     kinds = [
         *((partitions, *states) for partitions, _, states in _unchanged(decided)),
         (_shown(decided), decided.replica_before, decided.replica_after),
     ]
     return reduce(
-        DataFrame.unionAll,
+        Rows.union,
         (
             select(
-                partitions.selectExpr("*", "explode(replicas) AS replica"),
+                partitions.select("*", "explode(replicas) AS replica"),
                 REPLICA_STATES,
                 replica="replica",
                 state_before=before,
@@ -118,23 +115,23 @@ def replica_states(decided: Decided) -> DataFrame:
     )
 
 
-def transitions(decided: Decided) -> DataFrame:
-    return reduce(DataFrame.unionAll, (each(decided) for each in decided.transitions))
+def transitions(decided: Decided) -> Rows:
+    return reduce(Rows.union, (each(decided) for each in decided.transitions))
 
 
-def stays_online(decided: Decided) -> DataFrame:
+def stays_online(decided: Decided) -> Rows:
     online = [(decided.touched, "online")]
     if decided.healthy is not None:
         online.append((decided.healthy, "replicas"))
     return reduce(
-        DataFrame.unionAll,
+        Rows.union,
         (_stays_online(decided, partitions, replicas) for partitions, replicas in online),
     )
 
 
-def _stays_online(decided: Decided, partitions: DataFrame, replicas: str) -> DataFrame:
+def _stays_online(decided: Decided, partitions: Rows, replicas: str) -> Rows:
     return select(
-        partitions.selectExpr(
+        partitions.select(
             *PARTITION_KEY, "f.step_online AS step", f"explode({replicas}) AS replica"
         ),
         TRANSITIONS,
@@ -148,7 +145,7 @@ def _stays_online(decided: Decided, partitions: DataFrame, replicas: str) -> Dat
     )
 
 
-def loses_its_leader(decided: Decided) -> DataFrame:
+def loses_its_leader(decided: Decided) -> Rows:
     return select(
         decided.touched.where("leaderless"),
         TRANSITIONS,
@@ -161,9 +158,9 @@ def loses_its_leader(decided: Decided) -> DataFrame:
     )
 
 
-def goes_offline(decided: Decided) -> DataFrame:
+def goes_offline(decided: Decided) -> Rows:
     return select(
-        decided.touched.selectExpr("*", "posexplode(removed) AS (index, replica)"),
+        decided.touched.select("*", "posexplode(removed) AS (index, replica)"),
         TRANSITIONS,
         **decided.event,
         step="f.step_offline",
@@ -177,7 +174,7 @@ def goes_offline(decided: Decided) -> DataFrame:
     )
 
 
-def gets_a_leader(decided: Decided) -> DataFrame:
+def gets_a_leader(decided: Decided) -> Rows:
     return select(
         decided.touched.where("tried"),
         TRANSITIONS,
@@ -192,27 +189,30 @@ def gets_a_leader(decided: Decided) -> DataFrame:
     )
 
 
-def metadata_writes(decided: Decided, later: DataFrame | None = None) -> DataFrame:
+def metadata_writes(decided: Decided, later: Rows | None = None) -> Rows:
     """The writes of the machine calls, and behind them those of *later* steps in their order."""
     removals = (
         decided.touched.where("size(removals) > 0")
-        .selectExpr(*PARTITION_KEY, "f", "explode(removals) AS r")
+        .select(*PARTITION_KEY, "f", "explode(removals) AS r")
         .where("r.wrote")
-        .selectExpr(
+        .select(
             *PARTITION_KEY,
             "f.step_offline AS step",
             "r.position AS seq",
-            *("f.epoch" if name == "controller_epoch" else f"r.{name}" for name in RECORD),
+            *(
+                f"{'f.epoch' if name == 'controller_epoch' else f'r.{name}'} AS {name}"
+                for name in RECORD
+            ),
         )
     )
-    leaders = decided.touched.where("led").selectExpr(
+    leaders = decided.touched.where("led").select(
         *PARTITION_KEY,
         "f.step_partitions AS step",
         "IF(initialized, 0, 1) AS seq",  # first leaders are written before any election
         *(f"risen.{name}" for name in RECORD),
     )
     writes = select(
-        removals.toDF(*leaders.columns).unionAll(leaders),
+        removals.union(leaders),
         METADATA_WRITES,
         **decided.event,
         kind=text(STATE_WRITE),
@@ -222,13 +222,13 @@ def metadata_writes(decided: Decided, later: DataFrame | None = None) -> DataFra
         f"row_number() OVER (PARTITION BY {', '.join(SCENARIO_KEY)}"
         " ORDER BY step, seq, topic, partition)"
     )
-    every = writes if later is None else writes.unionAll(later)
-    return every.selectExpr(
+    every = writes if later is None else writes.union(later)
+    return every.select(
         *(f"{in_order} AS seq" if name == "seq" else name for name in METADATA_WRITES.names)
     )
 
 
-def decisions(decided: Decided) -> DataFrame:
+def decisions(decided: Decided) -> Rows:
     why_not_online = f"""CASE
         WHEN array_contains(online, r) THEN {text(NOT_IN_ISR)}
         WHEN NOT array_contains(reachable, r) THEN {text(BROKER_DOWN)}
@@ -239,7 +239,7 @@ def decisions(decided: Decided) -> DataFrame:
         WHEN clean AND i >= array_position(replicas, chosen) THEN {text(NOT_TRIED)}
         ELSE {why_not_online} END"""
     candidates = f"transform(replicas, (r, i) -> struct(r AS replica, {verdict} AS verdict))"
-    tried = decided.touched.where("tried").selectExpr(
+    tried = decided.touched.where("tried").select(
         "*",
         "IF(led, risen.leader, NULL) AS chosen",
         "IF(initialized, true, elected.clean) AS clean",
@@ -258,11 +258,11 @@ def decisions(decided: Decided) -> DataFrame:
     )
 
 
-def event_results(decided: Decided) -> DataFrame:
+def event_results(decided: Decided) -> Rows:
     answered = decided.touched.where(decided.is_answered)
     return select(answered, EVENT_RESULTS, **decided.event)
 
 
-def broker_states(decided: Decided) -> DataFrame:
+def broker_states(decided: Decided) -> Rows:
     """Registrations are the quorum controller's."""
     return select(decided.touched.where("false"), BROKER_STATES)
