@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -29,7 +29,7 @@ from understudy.questions.before import PARTITION, STATUSES, before
 from understudy.questions.failures import Asked, Case, cases
 from understudy.questions.known_clusters import known_clusters
 from understudy.questions.pair_failures import impact_of_pairs
-from understudy.questions.units import PAIR
+from understudy.questions.units import PAIR, Cluster
 from understudy.schemas import (
     BOOLEAN,
     IDS,
@@ -109,7 +109,8 @@ def what_if(
 
 def _answer(snapshots: Snapshots, asked: Asked, profile: str | None, release: str | None) -> WhatIf:
     ruled = _under(snapshots, profile, release)
-    wanted = cases(asked, known_clusters(ruled, assigned=bool(asked.restored)))
+    clusters = known_clusters(ruled, assigned=bool(asked.restored))
+    wanted = cases(asked, clusters)
     replay = replaying.replay(
         snapshots,
         [case.scenario for case in wanted],
@@ -119,7 +120,9 @@ def _answer(snapshots: Snapshots, asked: Asked, profile: str | None, release: st
     )
     ruled = ruled.only(replay.accepted)
     partitions = before(ruled).persist()
-    tables, held = _tables(ruled, wanted, replay, partitions)
+    about = _case_frame(wanted, clusters, ruled)
+    several = any(len(case.brokers) > 1 for case in wanted)
+    tables, held = _tables(ruled, replay, about, partitions, several=several)
     if PAIR in asked.every:
         named = {units.group_name(group) for group in asked.together if group[0].kind == PAIR}
         pairs = impact_of_pairs(ruled, partitions).where(~F.col("scenario").isin(sorted(named)))
@@ -134,20 +137,23 @@ def _answer(snapshots: Snapshots, asked: Asked, profile: str | None, release: st
 
 def _tables(
     snapshots: Snapshots,
-    wanted: Sequence[Case],
     replay: replaying.Replay,
+    about: DataFrame,
     partitions: DataFrame,
+    *,
+    several: bool,
 ) -> tuple[dict[str, DataFrame], tuple[DataFrame, ...]]:
-    """The tables of replayed scenarios, and what is kept in memory for them."""
-    spark = snapshots.snapshots.sparkSession
+    """The tables of replayed scenarios, and what is kept in memory for them.
+
+    *several*: some scenarios are about more than one broker.
+    """
     if not replay.replayed:
+        spark = partitions.sparkSession
         return {name: small_frame(spark, [], schema) for name, schema in _SCHEMAS.items()}, ()
-    about = _case_frame(spark, wanted, snapshots)
     changes = _changes(replay.tables["partition_states"], partitions, about).persist()
     parts = impact_brokers.parts(partitions).persist()
     sent = impact_brokers.sent(replay.tables["requests"])
     brokers = impact_brokers.impact_brokers(snapshots, about, parts, changes, sent).persist()
-    several = any(len(case.brokers) > 1 for case in wanted)
     tables = {
         "impact": impacts.impact(
             about,
@@ -172,12 +178,13 @@ def _under(snapshots: Snapshots, profile: str | None, release: str | None) -> Sn
     return replace(snapshots, snapshots=rows)
 
 
-def _case_frame(spark: SparkSession, wanted: Sequence[Case], snapshots: Snapshots) -> DataFrame:
-    """The cases with ``complete``; one that names no snapshot stands beside each of them."""
+def _case_frame(
+    wanted: Sequence[Case], clusters: Sequence[Cluster], snapshots: Snapshots
+) -> DataFrame:
+    """The cases beside the snapshots they are about, with ``complete``."""
     rows = [
         (
-            case.scenario.cluster,
-            case.scenario.snapshot_id,
+            *key,
             case.scenario.scenario,
             list(case.brokers),
             list(case.gone),
@@ -185,15 +192,23 @@ def _case_frame(spark: SparkSession, wanted: Sequence[Case], snapshots: Snapshot
             *(case.quorum or (None, None)),
         )
         for case in wanted
+        for key in _snapshots_of(case, clusters)
     ]
-    given = small_frame(spark, rows, _CASES)
+    given = small_frame(snapshots.snapshots.sparkSession, rows, _CASES)
     known = snapshots.snapshots.select(*SNAPSHOT_KEY, "complete")
-    fits = [given[key].isNull() | (given[key] == known[key]) for key in SNAPSHOT_KEY]
-    return known.join(F.broadcast(given), on=fits[0] & fits[1], how="inner").select(
-        *(known[key] for key in SNAPSHOT_KEY),
-        *(given[name] for name in _CASES.names if name not in SNAPSHOT_KEY),
-        known["complete"],
-    )
+    return given.join(F.broadcast(known), on=list(SNAPSHOT_KEY), how="inner")
+
+
+def _snapshots_of(case: Case, clusters: Sequence[Cluster]) -> list[tuple[str, str]]:
+    """The keys a scenario names, or those of every snapshot that fits what it names."""
+    cluster, snapshot_id = case.scenario.cluster, case.scenario.snapshot_id
+    if cluster is not None and snapshot_id is not None:
+        return [(cluster, snapshot_id)]
+    return [
+        (each.cluster, each.snapshot_id)
+        for each in clusters
+        if cluster in (None, each.cluster) and snapshot_id in (None, each.snapshot_id)
+    ]
 
 
 # --- Partitions ----------------------------------------------------------------------------------
