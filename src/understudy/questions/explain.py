@@ -6,9 +6,8 @@ whatever other topics there are, so what comes next is replayed over its topic a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -18,18 +17,19 @@ from understudy import replay as replaying
 from understudy.controller.native.sql import struct
 from understudy.controller.records import TopicPartition, named_partition
 from understudy.errors import UsageError
-from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
+from understudy.names import SNAPSHOT_KEY
 from understudy.questions import availability, failures
 from understudy.questions.history import History
 from understudy.questions.known_clusters import known_clusters
 from understudy.questions.units import BROKER, Unit
 from understudy.replay import Replay
 from understudy.scenarios import partition_name
-from understudy.schemas import CHANGES, DECISIONS, DIVERGENCES, EVENTS, TIMESTAMP
+from understudy.schemas import TIMESTAMP
 from understudy.snapshot import Snapshots
 from understudy.sources.document import Problems
 
 INSTANT: Final = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
+_OF_PARTITIONS: Final = ("changes", "decisions", "divergences")
 _TAKEN_AT: Final = f'date_format(taken_at, "{INSTANT}") AS taken_at'
 
 
@@ -110,25 +110,25 @@ def past(history: History, snapshots: DataFrame, subject: TopicPartition) -> Dat
     """One row for each snapshot in which something about the partition is new or not as expected.
 
     Columns: its key, taken_at, and lists of changes, events (those behind the changes), decisions
-    and divergences.
+    and divergences. One look at the stream of all tables: joins of them would have Spark plan the
+    whole pass once for each.
     """
-    changes = of_partition(history.changes, subject)
-    behind = changes.selectExpr(*SNAPSHOT_KEY, "explode(events) AS seq").distinct()
-    parts = (
-        _gathered(changes, "changes", CHANGES.names),
-        _gathered(history.events.join(behind, [*SNAPSHOT_KEY, "seq"]), "events", EVENTS.names),
-        _gathered(of_partition(history.decisions, subject), "decisions", DECISIONS.names),
-        _gathered(of_partition(history.divergences, subject), "divergences", DIVERGENCES.names),
+    topic, partition = subject
+    is_about_it = F.col("events").isNotNull()
+    for name in _OF_PARTITIONS:
+        of_it = (F.col(f"{name}.topic") == topic) & (F.col(f"{name}.partition") == partition)
+        is_about_it |= F.coalesce(of_it, F.lit(False))
+    found = (
+        history.held.where(is_about_it)
+        .groupBy(*SNAPSHOT_KEY)
+        .agg(*(F.collect_list(name).alias(name) for name in ("events", *_OF_PARTITIONS)))
+        .where("size(changes) > 0 OR size(divergences) > 0")
     )
+    behind = "filter(events, e -> array_contains(flatten(changes.events), e.seq)) AS events"
     when = snapshots.selectExpr(*SNAPSHOT_KEY, _TAKEN_AT)
-    joined = reduce(lambda left, right: left.join(right, list(SNAPSHOT_KEY), "left"), parts, when)
-    return joined.where("changes IS NOT NULL OR divergences IS NOT NULL")
-
-
-def _gathered(rows: DataFrame, name: str, columns: Iterable[str]) -> DataFrame:
-    of_itself = [each for each in columns if each not in {*SCENARIO_KEY, "topic", "partition"}]
-    whole = struct(**{each: each for each in of_itself})
-    return rows.groupBy(*SNAPSHOT_KEY).agg(F.expr(f"collect_list({whole}) AS {name}"))
+    return found.selectExpr(*SNAPSHOT_KEY, behind, *_OF_PARTITIONS).join(
+        F.broadcast(when), list(SNAPSHOT_KEY)
+    )
 
 
 # --- What comes next ---------------------------------------------------------------------------

@@ -45,6 +45,7 @@ class History:
     divergences: DataFrame
     decisions: DataFrame
     held: DataFrame
+    """The rows of all of them in one stream: each has a value in the column of its table."""
 
     def close(self) -> None:
         self.held.unpersist()
