@@ -360,6 +360,27 @@ CUT_TOTALS: Final = _table(
     any_high=DOUBLE,
 )
 
+RESTART_ROUNDS: Final = _table(
+    **_SNAPSHOT_KEY,
+    round=INT,
+    brokers=IDS,
+    partitions=LONG,  # those with an in-sync replica on these brokers
+    at_min_isr=LONG,  # of these, the ones with nothing to spare while the round is down
+    spare=INT,  # what the tightest one has to spare; it follows
+    **_PARTITION,
+    in_sync=INT,
+    min_isr=INT,
+    down=INT,  # of its in-sync replicas
+)
+
+RESTART_MOVES: Final = _table(
+    **_SNAPSHOT_KEY,
+    **_PARTITION,
+    from_broker=INT,
+    to_broker=INT,
+    replicas=IDS,  # after the move
+)
+
 RECOVERY: Final = _table(
     **_SNAPSHOT_KEY,
     **_PARTITION,
@@ -458,6 +479,8 @@ QUESTION_TABLES: Final[dict[str, T.StructType]] = {
     "topic_cut_sets": TOPIC_CUT_SETS,
     "cut_totals": CUT_TOTALS,
     "recovery": RECOVERY,
+    "restart_rounds": RESTART_ROUNDS,
+    "restart_moves": RESTART_MOVES,
     "events": EVENTS,
     "findings": FINDINGS,
     "changes": CHANGES,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from understudy.commands.ok_to_stop import Cluster
+from understudy.commands.verdicts import Cluster
 from understudy.report.ok_to_stop_text import as_text
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from itertools import combinations
 from random import Random
 
@@ -36,7 +36,7 @@ def worth(
     partitions: list[checker.Demand], slot_of: dict[int, int]
 ) -> dict[restart_moves.Pair, float]:
     """The credit of each pair, as ``restart_demands.worth_of_pairs`` has it."""
-    found: Counter[restart_moves.Pair] = Counter()
+    found: defaultdict[restart_moves.Pair, float] = defaultdict(float)
     for pool, slack in partitions:
         slots = [slot_of[broker] for broker in pool]
         for a, b in combinations(sorted(pool), 2):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from understudy.commands.verb import (
@@ -17,7 +16,16 @@ from understudy.commands.verb import (
     running,
     snapshot_arguments,
 )
-from understudy.errors import EXIT_CANNOT_DECIDE, EXIT_DONE, EXIT_FAILS, BadInputError, UsageError
+from understudy.commands.verdicts import (
+    CANNOT_DECIDE,
+    EXIT_CODES,
+    NO,
+    YES,
+    Cluster,
+    broker_id,
+    cluster_of,
+)
+from understudy.errors import BadInputError, UsageError
 from understudy.moments import duration
 
 if TYPE_CHECKING:
@@ -25,14 +33,9 @@ if TYPE_CHECKING:
 
     from understudy.snapshot import Snapshots
 
-YES: Final = "yes"
-NO: Final = "no"
-CANNOT_DECIDE: Final = "cannot-decide"
-_EXIT_CODES: Final = {YES: EXIT_DONE, NO: EXIT_FAILS, CANNOT_DECIDE: EXIT_CANNOT_DECIDE}
-
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("brokers", nargs="+", type=_broker_id, metavar="BROKER", help="broker ids")
+    parser.add_argument("brokers", nargs="+", type=broker_id, metavar="BROKER", help="broker ids")
     snapshot_arguments(parser)
     parser.add_argument(
         "--max", type=count, metavar="N", help="name up to N brokers, these included, that may go"
@@ -48,37 +51,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _broker_id(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not the number of a broker")
-    return int(text)
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """What one snapshot says of itself and its brokers."""
-
-    cluster: str
-    snapshot_id: str
-    taken_at: datetime | None
-    is_complete: bool
-    controller: int | None  # its broker, in ZooKeeper mode
-    registered: frozenset[int]
-    live: frozenset[int]
-    known: frozenset[int]
-
-    def why_undecided(self, max_age: timedelta | None, now: datetime) -> str | None:
-        if not self.is_complete:
-            return "the snapshot is not complete: what it lacks could block"
-        if max_age is None:
-            return None
-        if self.taken_at is None:
-            return "the snapshot does not say when it was taken"
-        if now - self.taken_at > max_age:
-            return f"the snapshot is from {self.taken_at.isoformat()}, which is too long ago"
-        return None
-
-
 def _run(args: argparse.Namespace) -> int:
     from understudy.report import ok_to_stop_text
 
@@ -90,7 +62,7 @@ def _run(args: argparse.Namespace) -> int:
         progress.doing("reading")
         snapshots = one_snapshot(spark, args)
         try:
-            cluster = _cluster(snapshots)
+            cluster = cluster_of(snapshots)
             if unknown := [broker for broker in named if broker not in cluster.known]:
                 raise BadInputError(
                     f"no such brokers in the snapshot: {_list(unknown)}",
@@ -103,7 +75,7 @@ def _run(args: argparse.Namespace) -> int:
     undecided = cluster.why_undecided(max_age, datetime.now(UTC))
     if undecided is not None:
         told |= {"verdict": CANNOT_DECIDE, "reason": undecided, "max": None}
-    return answer(args, told, ok_to_stop_text.as_text, code=_EXIT_CODES[told["verdict"]])
+    return answer(args, told, ok_to_stop_text.as_text, code=EXIT_CODES[told["verdict"]])
 
 
 def _judged(
@@ -131,33 +103,6 @@ def _judged(
     if told["verdict"] == YES and args.max is not None:
         told |= _grown(partitions, cluster, named, args)
     return told
-
-
-def _cluster(snapshots: Snapshots) -> Cluster:
-    from pyspark.sql import functions as F
-
-    from understudy.controller.profiles import ZK
-    from understudy.names import SNAPSHOT_KEY
-
-    known = snapshots.with_defaults()
-    listed = known.brokers.groupBy(*SNAPSHOT_KEY).agg(
-        F.expr("collect_list(struct(broker_id, alive, shutting_down)) AS brokers")
-    )
-    row = known.snapshots.join(F.broadcast(listed), list(SNAPSHOT_KEY), "left").first()
-    if row is None:  # one() has just found it
-        raise BadInputError("there is no such snapshot")
-    brokers = row.brokers or []
-    taken_at = row.taken_at
-    return Cluster(
-        row.cluster,
-        row.snapshot_id,
-        None if taken_at is None else taken_at.astimezone(UTC),
-        is_complete=bool(row.complete),
-        controller=row.controller_id if row.mode == ZK.mode else None,
-        registered=frozenset(b.broker_id for b in brokers if b.alive),
-        live=frozenset(b.broker_id for b in brokers if b.alive and not b.shutting_down),
-        known=frozenset(b.broker_id for b in brokers),
-    )
 
 
 def _blocking(

@@ -187,7 +187,7 @@ def with_rounds(frame: DataFrame, round_of: Mapping[int, int], brokers: str = "p
 def proof(demands: DataFrame, round_of: Mapping[int, int]) -> DataFrame:
     """One row per round with its tightest partition, from every partition it touches.
 
-    ``left`` is how many more of its replicas might go while that round is down, the fewest there
+    ``spare`` is how many more of its replicas might go while that round is down, the fewest there
     are; below zero the round would not be safe.
     """
     down = "size(filter(rounds, x -> x = round))"
@@ -197,13 +197,13 @@ def proof(demands: DataFrame, round_of: Mapping[int, int]) -> DataFrame:
     return (
         with_rounds(demands.where("NOT unsavable"), round_of)
         .select("*", F.expr("explode(array_distinct(rounds)) AS round"))
-        .withColumn("left", F.expr(f"slack - {down}"))
+        .withColumn("spare", F.expr(f"slack - {down}"))
         .groupBy("round")
         .agg(
             F.expr("count(1) AS partitions"),
-            F.expr("count_if(left = 0) AS at_min_isr"),
-            F.expr("min(left) AS left"),
-            F.expr(f"min_by({witness}, struct(left, topic, partition)) AS witness"),
+            F.expr("count_if(spare = 0) AS at_min_isr"),
+            F.expr("min(spare) AS spare"),
+            F.expr(f"min_by({witness}, struct(spare, topic, partition)) AS witness"),
         )
     )
 

@@ -1,0 +1,214 @@
+"""``understudy plan-restart``: which brokers may restart together, round by round, and why."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from understudy.commands.verb import (
+    Findings,
+    Verb,
+    answer,
+    count,
+    one_snapshot,
+    publish_once,
+    regex,
+    running,
+    snapshot_arguments,
+)
+from understudy.commands.verdicts import CANNOT_DECIDE, EXIT_CODES, NO, YES, broker_id, cluster_of
+from understudy.errors import BadInputError, UsageError
+from understudy.moments import duration
+
+if TYPE_CHECKING:
+    from understudy.progress import Progress
+    from understudy.questions import restart_answer
+    from understudy.replay import Replay
+    from understudy.snapshot import Snapshots
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    snapshot_arguments(parser)
+    parser.add_argument(
+        "--brokers", type=_broker_ids, metavar="IDS", help="restart these, 1,2,3 (default: all)"
+    )
+    parser.add_argument(
+        "--max-parallel", type=count, metavar="N", help="at most N brokers in one round"
+    )
+    parser.add_argument("--by", choices=("rack",), help="no round mixes racks")
+    parser.add_argument(
+        "--ignore-unsavable",
+        action="store_true",
+        help="partitions that any order blocks do not count; they keep a leader if they can",
+    )
+    parser.add_argument("--max-age", metavar="T", help="an older snapshot decides nothing: 2h, 30m")
+    parser.add_argument(
+        "--topic", type=regex, metavar="REGEX", help="list these topics only; all count"
+    )
+    parser.add_argument(
+        "--replay", action="store_true", help="play the rounds through the controller, too"
+    )
+    parser.add_argument("--out", metavar="DIR", help="where the plan and its replay go as tables")
+    parser.add_argument("--force", action="store_true", help="a new run though there is the same")
+
+
+def _broker_ids(text: str) -> list[int]:
+    return sorted({broker_id(part.strip()) for part in text.split(",")})
+
+
+def _run(args: argparse.Namespace) -> int:
+    from understudy.report import restart_plan_text
+
+    max_age = None if args.max_age is None else duration(args.max_age)
+    if args.max_parallel == 0:
+        raise UsageError("--max-parallel 0 lets nobody restart")
+    with running("understudy plan-restart", args) as (spark, progress):
+        progress.doing("reading")
+        snapshots = one_snapshot(spark, args)
+        try:
+            cluster = cluster_of(snapshots)
+            undecided = cluster.why_undecided(max_age, datetime.now(UTC))
+            told = _told(snapshots, args, progress, undecided)
+        finally:
+            snapshots.close()
+    taken_at = None if cluster.taken_at is None else cluster.taken_at.isoformat()
+    told |= {
+        "cluster": cluster.cluster,
+        "snapshot_id": cluster.snapshot_id,
+        "taken_at": taken_at,
+    }
+    return answer(args, told, restart_plan_text.as_text, code=EXIT_CODES[told["verdict"]])
+
+
+def _told(
+    snapshots: Snapshots,
+    args: argparse.Namespace,
+    progress: Progress,
+    undecided: str | None,
+) -> dict[str, Any]:
+    from understudy.questions import restart_answer
+
+    progress.doing("planning")
+    asked = _asked(snapshots, args)
+    with restart_answer.answered(snapshots, asked) as found:
+        told = found.told(limit=args.limit, topic=args.topic) | _verdict(found, args, undecided)
+        if args.out is None and not args.replay:
+            return told
+        progress.doing("replaying")
+        replay = restart_answer.replayed(snapshots, asked.cluster, found.rounds)
+        try:
+            if args.out is not None:
+                told |= _published(
+                    found,
+                    replay,
+                    args,
+                    progress,
+                    input_digest=snapshots.input_digest,
+                    verdict=told["verdict"],
+                )
+            told["replay"] = restart_answer.told_of_replay(replay, found.rounds)
+        finally:
+            replay.close()
+    return told
+
+
+def _asked(snapshots: Snapshots, args: argparse.Namespace) -> restart_answer.Asked:
+    from understudy.questions.known_clusters import known_clusters
+    from understudy.questions.restart_answer import Asked
+
+    (cluster,) = known_clusters(snapshots, assigned=False)
+    named = sorted(cluster.brokers) if args.brokers is None else args.brokers
+    if unknown := [broker for broker in named if broker not in cluster.brokers]:
+        raise BadInputError(
+            f"no such brokers in the snapshot: {_list(unknown)}",
+            [f"there are {_list(sorted(cluster.brokers))}"],
+        )
+    racks = {b: rack for b in cluster.live if (rack := cluster.brokers[b].rack) is not None}
+    if args.by == "rack" and not racks:
+        raise BadInputError("--by rack: no live broker of the snapshot has a rack")
+    return Asked(
+        cluster,
+        tuple(broker for broker in named if cluster.brokers[broker].alive),
+        tuple(broker for broker in named if not cluster.brokers[broker].alive),
+        racks,
+        by_rack=args.by == "rack",
+        max_parallel=args.max_parallel,
+    )
+
+
+def _verdict(
+    found: restart_answer.Answer, args: argparse.Namespace, undecided: str | None
+) -> dict[str, Any]:
+    """Rounds are those to act upon: none where the answer is not yes."""
+    unsavable = found.totals.unsavable
+    verdict, reason = YES, None
+    if undecided is not None:
+        verdict, reason = CANNOT_DECIDE, undecided
+    elif unsavable and not args.ignore_unsavable:
+        verdict = NO
+        reason = (
+            f"any restart of theirs blocks acks=all on {unsavable} partitions, whatever the order"
+        )
+    elif unsavable:
+        reason = f"{unsavable} partitions that any order blocks are ignored"
+    proposed = [list(each) for each in found.rounds]
+    return {
+        "verdict": verdict,
+        "reason": reason,
+        "unsavable_ignored": args.ignore_unsavable,
+        "rounds": proposed if verdict == YES else [],
+        "proposed_rounds": proposed,
+    }
+
+
+def _published(
+    found: restart_answer.Answer,
+    replay: Replay,
+    args: argparse.Namespace,
+    progress: Progress,
+    *,
+    input_digest: str,
+    verdict: str,
+) -> dict[str, Any]:
+    from understudy import publish
+
+    settings = {
+        "cluster": found.asked.cluster.cluster,
+        "snapshot_id": found.asked.cluster.snapshot_id,
+        "brokers": list(found.asked.brokers),
+        "max_parallel": args.max_parallel,
+        "by": args.by,
+        "verdict": verdict,
+    }
+    run = publish.Run.start(
+        "plan-restart",
+        input_digest=input_digest,
+        config_digest=publish.digest(settings),
+    )
+    outcome = publish_once(
+        found.demands.sparkSession,
+        args.out,
+        run,
+        progress,
+        lambda: Findings({**found.tables(), **replay.tables}, verdict, replay.notes),
+        force=args.force,
+    )
+    return outcome.told(args.out)
+
+
+def _list(brokers: Sequence[int]) -> str:
+    return ", ".join(map(str, brokers))
+
+
+VERB: Final = Verb(
+    "plan-restart",
+    "Plan a rolling restart: few rounds of brokers, every partition at min ISR or above.",
+    "understudy plan-restart --snapshot store --max-parallel 10",
+    _arguments,
+    _run,
+    more="""
+exit codes: 0 a plan, 2 none (partitions that no order can save), 3 cannot decide (incomplete
+snapshot, or older than --max-age).""",
+)
