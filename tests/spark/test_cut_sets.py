@@ -74,8 +74,8 @@ def tried(documents: list[Document], units: dict[str, dict[int, list[str]]] | No
 def test_they_are_what_trying_every_failure_finds(
     documents: list[Document], snapshots: Snapshots
 ) -> None:
-    conditions = cut_sets.weighed(cuts.conditions(cuts.thresholds(snapshots)))
-    sets = cut_sets.cut_sets(cut_sets.cut_sets_by_topic(conditions))
+    partitions = cut_sets.weighed(cuts.thresholds(snapshots))
+    sets = cut_sets.cut_sets(cut_sets.cut_sets_by_topic(partitions))
     rows = cut_sets.table(sets, None, largest=6).collect()
     found = {(r.cluster, r.risk, tuple(r.brokers)): (r.partitions, r.topics) for r in rows}
     expected = tried(documents)
@@ -108,8 +108,8 @@ def test_units_are_lost_as_a_whole(
     ]
     schema = "cluster string, snapshot_id string, broker_id int, unit string"
     table = spark.createDataFrame(named, schema)
-    conditions = cut_sets.weighed(cuts.conditions(cuts.thresholds(snapshots)))
-    sets = cut_sets.cut_sets(cut_sets.cut_sets_by_topic(conditions, table))
+    partitions = cut_sets.weighed(cuts.thresholds(snapshots))
+    sets = cut_sets.cut_sets(cut_sets.cut_sets_by_topic(partitions, table))
     rows = cut_sets.table(sets, table, largest=6).collect()
     found = {(r.cluster, r.risk, tuple(r.units)): (r.partitions, r.topics) for r in rows}
     assert found == tried(documents, units)
@@ -127,9 +127,9 @@ def test_the_odds_are_those_of_every_failure(
     documents: list[Document], snapshots: Snapshots
 ) -> None:
     rates = cut_odds.Rates(0.2, {broker: broker / 100 for broker in range(1, 30)})
-    conditions = cut_sets.weighed(cuts.conditions(cuts.thresholds(snapshots)))
-    sets = cut_sets.cut_sets(cut_sets.cut_sets_by_topic(conditions))
-    rows = cut_odds.totals(conditions, sets, snapshots.brokers, rates).collect()
+    partitions = cut_sets.weighed(cuts.thresholds(snapshots))
+    sets = cut_sets.cut_sets(cut_sets.cut_sets_by_topic(partitions))
+    rows = cut_odds.totals(partitions, sets, snapshots.brokers, rates).collect()
     found = {(row.cluster, row.risk): row for row in rows}
     for doc in documents:
         judge = Judge(doc)

@@ -185,8 +185,8 @@ def _found(
         units = cut_sets.racks(snapshots.brokers)
     elif args.by == "unit":
         units = cut_sets.dependencies(snapshots.snapshots, given.dependencies)
-    conditions = cut_sets.weighed(cuts.conditions(partitions), given.weights)
-    by_topic = cut_sets.cut_sets_by_topic(conditions, units)
+    partitions = cut_sets.weighed(partitions, given.weights)
+    by_topic = cut_sets.cut_sets_by_topic(partitions, units)
     if args.per_topic:
         by_topic = by_topic.persist()
         held.append(by_topic)
@@ -194,7 +194,7 @@ def _found(
     held.append(sets)
     tables = {
         "cut_sets": cut_sets.table(sets, units, largest=args.k),
-        "cut_totals": cut_odds.totals(conditions, sets, snapshots.brokers, given.rates),
+        "cut_totals": cut_odds.totals(partitions, sets, snapshots.brokers, given.rates),
         "recovery": returning,
         "quarantine": snapshots.quarantine,
     }

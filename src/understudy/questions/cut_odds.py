@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.broker_sets import Bounds, probability_of_any
+from understudy.questions.cuts import conditions
 from understudy.schemas import CUT_TOTALS
 
 SETS_AT_MOST: Final = 2_000
@@ -47,13 +48,13 @@ class Rates:
         return f"coalesce(try_element_at(map({pairs}), {broker}), {self.default!r}D)"
 
 
-def with_probability(conditions: DataFrame, rates: Rates) -> DataFrame:
+def with_probability(risks: DataFrame, rates: Rates) -> DataFrame:
     """``probability``, that the risk of a row comes true; 0 where it has already."""
     leader = rates.sql("leader")
     with_leader = _at_least("take_with", "pool_with", rates)
     without = _at_least("take_without", "pool_without", rates)
     risk = f"{leader} * {with_leader} + (1 - {leader}) * {without}"
-    return conditions.withColumn("probability", F.expr(f"IF(already, 0D, {risk})"))
+    return risks.withColumn("probability", F.expr(f"IF(already, 0D, {risk})"))
 
 
 def _at_least(take: str, pool: str, rates: Rates) -> str:
@@ -70,16 +71,17 @@ def _at_least(take: str, pool: str, rates: Rates) -> str:
 
 
 def totals(
-    conditions: DataFrame, sets: DataFrame, brokers: DataFrame, rates: Rates | None
+    partitions: DataFrame, sets: DataFrame, brokers: DataFrame, rates: Rates | None
 ) -> DataFrame:
     """The table ``cut_totals``, two rows for each snapshot, which the driver puts together.
 
-    *sets* are those of ``cut_sets``, of every size; *rates* only where the sets are of brokers.
+    *partitions* are those of ``cuts.thresholds`` with a weight, *sets* those of ``cut_sets``, of
+    every size; *rates* only where the sets are of brokers.
     """
     columns = dict(_COUNTED)
-    rated = conditions
+    rated = conditions(partitions)
     if rates is not None:
-        rated = with_probability(conditions, rates)
+        rated = with_probability(rated, rates)
         columns |= {
             "expected_partitions": "sum(probability)",
             "expected_weight": "sum(probability * weight)",
@@ -101,7 +103,7 @@ def totals(
     )
     anything = {} if rates is None else any_loss(sets, rates)
     return small_frame(
-        conditions.sparkSession, [_total(row, anything, rates) for row in rows], CUT_TOTALS
+        partitions.sparkSession, [_total(row, anything, rates) for row in rows], CUT_TOTALS
     )
 
 

@@ -15,9 +15,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from understudy.controller.native.sql import NO_IDS
+from understudy.controller.native.sql import NO_IDS, text
 from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
+from understudy.questions.cuts import FULL_ACKS, UNAVAILABLE
 from understudy.schemas import INT, STRING
 
 _UNITS: Final = T.StructType([T.StructField("broker_id", INT), T.StructField("unit", STRING)])
@@ -25,50 +26,57 @@ _NO_SETS: Final = "CAST(array() AS ARRAY<ARRAY<INT>>)"
 _SET_KEY: Final = (*SNAPSHOT_KEY, "risk", "brokers", "units")
 
 
-def weighed(conditions: DataFrame, weights: DataFrame | None = None) -> DataFrame:
+def weighed(partitions: DataFrame, weights: DataFrame | None = None) -> DataFrame:
     """The partitions with a ``weight``; what *weights* do not list weighs nothing.
 
     *weights* have the columns topic and weight, and partition if they tell partitions apart.
     """
     if weights is None:
-        return conditions.withColumn("weight", F.lit(1.0))
+        return partitions.withColumn("weight", F.lit(1.0))
     key = [name for name in weights.columns if name != "weight"]
-    return conditions.join(weights, on=key, how="left").withColumn(
+    return partitions.join(weights, on=key, how="left").withColumn(
         "weight", F.expr("coalesce(CAST(weight AS DOUBLE), 0D)")
     )
 
 
-def cut_sets_by_topic(conditions: DataFrame, units: DataFrame | None = None) -> DataFrame:
+def cut_sets_by_topic(partitions: DataFrame, units: DataFrame | None = None) -> DataFrame:
     """One row per topic, risk and minimal set, of whatever size.
 
-    ``partitions`` and ``weight`` are of those for which this very set is minimal.
+    *partitions* are those of ``cuts.thresholds`` with a weight. ``partitions`` and ``weight`` of a
+    row are of those for which this very set is minimal.
 
     With *units* (cluster, snapshot_id, broker_id, unit) the sets are of units, each of which takes
     all its brokers along; a broker without a unit is one of its own.
     """
-    of_brokers = conditions.selectExpr(
-        *SNAPSHOT_KEY, "topic", "risk", "weight", f"{minimal_sets()} AS sets"
-    )
-    if units is None:
-        listed = of_brokers.selectExpr(
-            *SNAPSHOT_KEY,
-            *("topic", "risk", "weight"),
-            "explode(sets) AS brokers",
-            "CAST(NULL AS ARRAY<STRING>) AS units",
-        )
-    else:
-        listed = (
-            of_brokers.join(F.broadcast(_units_of_brokers(units)), list(SNAPSHOT_KEY), "left")
-            .withColumn("sets", F.expr(_hitting_units()))
+    sets = {UNAVAILABLE: offline_sets(), FULL_ACKS: blocking_sets()}
+    if units is not None:
+        of_brokers = {risk: f"{risk}_sets" for risk in sets}
+        partitions = (
+            partitions.selectExpr(
+                *(*SNAPSHOT_KEY, "topic", "weight"),
+                *(f"{sets[risk]} AS {name}" for risk, name in of_brokers.items()),
+            )
+            .join(F.broadcast(_units_of_brokers(units)), list(SNAPSHOT_KEY), "left")
             .selectExpr(
-                *SNAPSHOT_KEY,
-                *("topic", "risk", "weight"),
-                "CAST(NULL AS ARRAY<INT>) AS brokers",
-                f"explode({_minimal('sets')}) AS units",
+                *(*SNAPSHOT_KEY, "topic", "weight"),
+                *(f"{_hitting_units(name)} AS {name}" for name in of_brokers.values()),
             )
         )
-    return listed.groupBy(*_SET_KEY, "topic").agg(
-        F.expr("count(1) AS partitions"), F.expr("sum(weight) AS weight")
+        sets = {risk: _minimal(name) for risk, name in of_brokers.items()}
+    listed = ", ".join(
+        f"transform({found}, s -> struct({text(risk)} AS risk, s AS members))"
+        for risk, found in sets.items()
+    )
+    members = (
+        ("members AS brokers", "CAST(NULL AS ARRAY<STRING>) AS units")
+        if units is None
+        else ("CAST(NULL AS ARRAY<INT>) AS brokers", "members AS units")
+    )
+    return (
+        partitions.selectExpr(*SNAPSHOT_KEY, "topic", "weight", f"inline(concat({listed}))")
+        .selectExpr(*SNAPSHOT_KEY, "topic", "weight", "risk", *members)
+        .groupBy(*_SET_KEY, "topic")
+        .agg(F.expr("count(1) AS partitions"), F.expr("sum(weight) AS weight"))
     )
 
 
@@ -103,8 +111,14 @@ def dependencies(snapshots: DataFrame, table: Mapping[str, Iterable[int]]) -> Da
 # --- Sets of brokers -----------------------------------------------------------------------------
 
 
-def minimal_sets() -> str:
-    """Every minimal set of a row of conditions; null where the risk has come true already.
+def offline_sets() -> str:
+    """The one minimal set that takes a partition of ``cuts.thresholds`` offline, as a list."""
+    whole = "array(array_sort(array_append(successors, leader)))"
+    return f"IF(offline, {_NO_SETS}, {whole})"
+
+
+def blocking_sets() -> str:
+    """Every minimal set that blocks ``acks=all``.
 
     A set with the leader needs fewer others than one without, so that none contains another.
     """
@@ -113,7 +127,7 @@ def minimal_sets() -> str:
         " s -> array_sort(array_append(s, leader)))"
     )
     without = combinations("pool_without", "take_without")
-    return f"IF(already, NULL, concat({with_leader}, {without}))"
+    return f"IF(blocked, {_NO_SETS}, concat({with_leader}, {without}))"
 
 
 def combinations(pool: str, take: str) -> str:
@@ -143,7 +157,7 @@ def _units_of_brokers(units: DataFrame) -> DataFrame:
     )
 
 
-def _hitting_units() -> str:
+def _hitting_units(sets: str) -> str:
     """For each set of brokers, every choice of a unit for each broker: what takes them all down."""
     alone = "array(concat('broker:', b))"
     of_broker = f"coalesce(try_element_at(units_of, b), {alone})"
@@ -153,7 +167,7 @@ def _hitting_units() -> str:
         f" (found, b) -> flatten(transform(found, f -> {joined})),"
         " found -> transform(found, f -> array_sort(f)))"
     )
-    return f"array_distinct(flatten(transform(sets, s -> {choices})))"
+    return f"array_distinct(flatten(transform({sets}, s -> {choices})))"
 
 
 def _minimal(sets: str) -> str:

@@ -10,9 +10,9 @@ A broker failure F takes a partition that has an online leader
   controller also drops the members that were dead before (offlinePartitionLeaderElection); a
   quorum controller drops only those in F (handleBrokerFenced).
 
-So either risk is a pair of thresholds, which :func:`thresholds` gives as columns: F is a
+So the first takes the leader and all of ``successors``; the second is a pair of thresholds: F is a
 loss when it holds ``leader`` and at least ``take_with`` of ``pool_with``, or, without the leader,
-at least ``take_without`` of ``pool_without``. Both pools leave the leader out.
+at least ``take_without`` of ``pool_without``. None of the three lists has the leader in it.
 
 This is the ``broker_failure`` of a settled controller in closed form. A leader outside its own ISR
 and members outside the assignment, which no controller writes, are not told apart from it.
@@ -30,7 +30,6 @@ from understudy.controller.native.sql import NO_IDS, struct, text
 from understudy.controller.profiles import KRAFT
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.availability import (
-    blocks_full_acks,
     counted,
     is_live,
     is_offline,
@@ -42,48 +41,79 @@ UNAVAILABLE: Final = "unavailable"
 FULL_ACKS: Final = "full_acks_produce_unavailable"
 RISKS: Final = (UNAVAILABLE, FULL_ACKS)
 
-_NEVER: Final = 2**31 - 1  # more than there are to take
+NEVER: Final = 2**31 - 1  # to take: more than there are
 _KEY: Final = (*SNAPSHOT_KEY, "topic", "partition")
 
 
 def thresholds(
     snapshots: Snapshots, *, stopping: Iterable[int] = (), new_controller: bool = False
 ) -> DataFrame:
-    """One row per partition that counts and ever had a leader, with its ``risks``, the worse first.
+    """One row per partition that counts and ever had a leader.
 
-    ``already`` in a risk: it is so before anything fails, and nothing can cause it any more.
-    *stopping* are brokers that may be in F although they are shutting down. With *new_controller*
-    the failure takes a ZooKeeper-mode controller along, and the next one drops dead members from
-    every ISR (until 1.0 it leaves that to the leaders, who come to the same a little later).
+    ``offline`` and ``blocked``: that risk has come true before anything fails, and nothing can
+    cause it any more. *stopping* are brokers that may be in F although they are shutting down. With
+    *new_controller* the failure takes a ZooKeeper-mode controller along, and the next one drops
+    dead members from every ISR (until 1.0 it leaves that to the leaders, who come to the same a
+    little later).
     """
     modes = snapshots.snapshots.selectExpr(*SNAPSHOT_KEY, f"mode = {text(KRAFT.mode)} AS is_kraft")
     return (
         counted(snapshots)
         .where("has_state")
         .join(F.broadcast(modes), on=list(SNAPSHOT_KEY), how="inner")
+        .transform(_with_online)
         .transform(_with_members, stopping)
-        .transform(_with_risks, new_controller=new_controller)
-        .selectExpr(*_KEY, "size(replicas) <= min_isr AS unsavable", "leader", "risks")
+        .transform(_with_thresholds, new_controller=new_controller)
     )
 
 
 def conditions(partitions: DataFrame) -> DataFrame:
-    """One row per risk of the rows of :func:`thresholds`."""
-    return partitions.selectExpr(*_KEY, "unsavable", "leader", "inline(risks)")
+    """One row per risk of the rows of :func:`thresholds`, both written as thresholds."""
+    names = ("pool_with", "take_with", "pool_without", "take_without")
+    unavailable = struct(
+        risk=text(UNAVAILABLE),
+        already="offline",
+        **dict(zip(names, ("successors", "size(successors)", NO_IDS, str(NEVER)), strict=True)),
+    )
+    full_acks = struct(risk=text(FULL_ACKS), already="blocked", **{name: name for name in names})
+    rest = [name for name in partitions.columns if name not in (*names, "successors")]
+    return partitions.selectExpr(*rest, f"inline(array({unavailable}, {full_acks}))")
 
 
-def is_lost(failed: str, risk: str = "") -> str:
-    """Whether losing the brokers of the array *failed* makes a risk come true.
+def is_left_without_leader(failed: str) -> str:
+    """Whether losing the brokers of the array *failed* is what takes the partition offline."""
+    return (
+        f"(NOT offline AND array_contains({failed}, leader)"
+        f" AND size(array_intersect(successors, {failed})) = size(successors))"
+    )
 
-    *risk* names the struct it is in, with a dot, where it is not a row of its own.
-    """
+
+def is_left_blocked(failed: str) -> str:
+    """Whether losing the brokers of the array *failed* is what blocks ``acks=all``."""
 
     def enough(which: str) -> str:
-        return f"size(array_intersect({risk}pool_{which}, {failed})) >= {risk}take_{which}"
+        return f"size(array_intersect(pool_{which}, {failed})) >= take_{which}"
 
     return (
-        f"(NOT {risk}already"
+        "(NOT blocked"
         f" AND IF(array_contains({failed}, leader), {enough('with')}, {enough('without')}))"
+    )
+
+
+def _with_online(partitions: DataFrame) -> DataFrame:
+    """Who is online, looked up once: what follows only compares short lists."""
+    return partitions.selectExpr(
+        *_KEY,
+        "replicas",
+        "leader",
+        "isr",
+        "elr",
+        "min_isr",
+        "is_kraft",
+        "live",
+        "coalesce(unclean_allowed, false) AS unclean",
+        f"{is_offline()} AS offline",
+        f"filter(replicas, r -> {is_online('r')}) AS online",
     )
 
 
@@ -91,58 +121,53 @@ def _with_members(partitions: DataFrame, stopping: Iterable[int]) -> DataFrame:
     """Who else is in sync, who of them can be lost, and who could lead in the leader's place."""
     named = ", ".join(str(int(broker)) for broker in sorted(set(stopping)))
     is_stopping = f"array_contains(array({named}), r)" if named else "false"
-    in_sync, live, online = "array_contains(isr, r)", is_live("r"), is_online("r")
-    unclean = "coalesce(unclean_allowed, false)"
+    in_sync, online, lives = "array_contains(isr, r)", "array_contains(online, r)", is_live("r")
     # An ELR member leads only once the ISR is empty, and a member that was dead before stays in it.
     eligible = f"is_kraft AND array_contains(elr, r) AND forall(isr, m -> {is_live('m')})"
-    may_lead = f"({in_sync} OR {unclean} OR coalesce({eligible}, false))"
+    may_lead = f"({in_sync} OR unclean OR coalesce({eligible}, false))"
+    # Nearly all partitions: everybody is online and in sync.
+    is_whole = "size(online) = size(replicas) AND size(isr) = size(replicas)"
 
     def others(condition: str) -> str:
-        return f"array_sort(filter(replicas, r -> r != leader AND {condition}))"
+        return f"""array_sort(IF({is_whole}, array_remove(replicas, leader),
+            filter(replicas, r -> r != leader AND {condition})))"""
 
     return partitions.selectExpr(
         *_KEY,
-        "replicas",
+        "size(replicas) <= min_isr AS unsavable",
         "leader",
         "min_isr",
         "is_kraft",
+        "unclean",
+        "offline",
+        "offline OR size(isr) < min_isr AS blocked",
         "size(isr) AS in_sync",
-        f"{unclean} AS unclean",
-        f"{is_offline()} AS offline",
-        f"{blocks_full_acks()} AS blocked",
         f"{others(f'{in_sync} AND {online}')} AS online_members",
-        f"{others(f'{in_sync} AND ({live} OR {is_stopping})')} AS members",
+        f"{others(f'{in_sync} AND ({online} OR {lives} OR {is_stopping})')} AS members",
         f"{others(f'{online} AND {may_lead}')} AS successors",
     )
 
 
-def _with_risks(partitions: DataFrame, *, new_controller: bool) -> DataFrame:
-    """Either risk as two thresholds."""
-    nobody_leads = {
-        "pool_with": "successors",
-        "take_with": "size(successors)",
-        "pool_without": NO_IDS,
-        "take_without": str(_NEVER),
-    }
-    # Who is left of the ISR when the leader fails and somebody else is elected.
+def _with_thresholds(partitions: DataFrame, *, new_controller: bool) -> DataFrame:
+    """When too few are left of the ISR, with the leader among the lost and without."""
+    # Who is left when the leader fails and somebody else is elected.
     left = "IF(is_kraft, members, online_members)"
     count = "IF(is_kraft, in_sync - 1, size(online_members))"
-    too_few = {
-        "pool_with": left,
-        # Where nobody in sync is left, nobody leads, or one alone.
-        "take_with": f"greatest(0, least({count} - min_isr + 1, size({left})))",
-        "pool_without": "members",
-        "take_without": "in_sync - min_isr + 1",
-    }
+    without = {"pool": "members", "take": "in_sync - min_isr + 1"}
     if new_controller:
-        for name, without_the_dead in (
-            ("pool_without", "online_members"),
-            ("take_without", "size(online_members) - min_isr + 2"),
-        ):
-            too_few[name] = f"IF(is_kraft, {too_few[name]}, {without_the_dead})"
-    unavailable = struct(risk=text(UNAVAILABLE), already="offline", **nobody_leads)
+        without = {
+            "pool": f"IF(is_kraft, {without['pool']}, online_members)",
+            "take": f"IF(is_kraft, {without['take']}, size(online_members) - min_isr + 2)",
+        }
     # Where one replica is enough, an unclean leader is as good as any.
-    one_is_enough = struct(risk=text(FULL_ACKS), already="blocked", **nobody_leads)
-    under_min_isr = struct(risk=text(FULL_ACKS), already="blocked", **too_few)
-    full_acks = f"IF(unclean AND min_isr <= 1, {one_is_enough}, {under_min_isr})"
-    return partitions.withColumn("risks", F.expr(f"array({unavailable}, {full_acks})"))
+    one_is_enough = "unclean AND min_isr <= 1"
+    # Where nobody in sync is left, nobody leads, or one alone.
+    enough = f"greatest(0, least({count} - min_isr + 1, size({left})))"
+    return partitions.selectExpr(
+        *_KEY,
+        *("unsavable", "leader", "offline", "blocked", "successors"),
+        f"IF({one_is_enough}, successors, {left}) AS pool_with",
+        f"IF({one_is_enough}, size(successors), {enough}) AS take_with",
+        f"IF({one_is_enough}, {NO_IDS}, {without['pool']}) AS pool_without",
+        f"IF({one_is_enough}, {NEVER}, {without['take']}) AS take_without",
+    )

@@ -13,9 +13,15 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from understudy.controller.native.sql import text
 from understudy.questions.availability import is_internal
-from understudy.questions.cut_sets import minimal_sets
-from understudy.questions.cuts import conditions, is_lost
+from understudy.questions.cut_sets import blocking_sets, offline_sets
+from understudy.questions.cuts import (
+    FULL_ACKS,
+    UNAVAILABLE,
+    is_left_blocked,
+    is_left_without_leader,
+)
 
 CONFLICTS_AT_MOST: Final = 200_000
 """Distinct sets of brokers the driver takes; where there are more, each is cut down to two."""
@@ -23,7 +29,10 @@ CONFLICTS_AT_MOST: Final = 200_000
 
 def worst_risk(stopping: str) -> str:
     """The risk that stopping the brokers of an array makes come true, the worse one; else null."""
-    return f"get(filter(risks, r -> {is_lost(stopping, 'r.')}), 0).risk"
+    return (
+        f"CASE WHEN {is_left_without_leader(stopping)} THEN {text(UNAVAILABLE)}"
+        f" WHEN {is_left_blocked(stopping)} THEN {text(FULL_ACKS)} END"
+    )
 
 
 def blocking(partitions: DataFrame, stopping: Iterable[int]) -> DataFrame:
@@ -49,8 +58,7 @@ def conflicts(
     """
     others = f"array_except(s, {_ids(stopping)})"
     rest = (
-        conditions(partitions)
-        .selectExpr(f"explode({minimal_sets()}) AS s")
+        partitions.selectExpr(f"explode(concat({offline_sets()}, {blocking_sets()})) AS s")
         .selectExpr(f"{others} AS others")
         .where(f"size(others) <= {int(at_most)}")
         .distinct()
