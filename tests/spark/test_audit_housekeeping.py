@@ -56,6 +56,7 @@ def directories(root: Path) -> set[str]:
     return {path.name for path in root.glob("*/run=*")}
 
 
+@pytest.mark.slow
 def test_a_place_is_kept_small_without_a_reader_noticing(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

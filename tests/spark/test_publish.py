@@ -184,7 +184,7 @@ def test_stores_are_recognised(spark: SparkSession, tmp_path: Path) -> None:
 def test_reading_where_nothing_was_published_says_so(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="no run was ever published there"):
         p.read(spark, str(tmp_path), "topics")
-    with pytest.raises(BadInputError, match="no table is called 'topic'; there are broker_states"):
+    with pytest.raises(BadInputError, match="no table is called 'topic'; there are audited, "):
         p.read(spark, str(tmp_path), "topic")
     with pytest.raises(BadInputError, match="may not contain"):
         p.visible_runs(spark, f"{tmp_path}/*")
