@@ -34,7 +34,8 @@ FIELDS: Final = {
     "leader_epoch": "CAST({} AS STRING)",
     "partition_epoch": "CAST({} AS STRING)",
 }
-_TABLES: Final = ("partition_states", "metadata_writes", "event_results", "broker_states")
+TABLES: Final = ("partition_states", "metadata_writes", "event_results", "broker_states")
+"""Of a replay, what is looked at."""
 
 # The order of an ISR is that of its history and changes nothing: it is compared as a set.
 _RECORD: Final = {
@@ -49,8 +50,11 @@ _MORE: Final = ("replicas", "adding", "removing", "elr")  # that rules look at
 def differences(
     replayed: Mapping[str, DataFrame], snapshots: Snapshots, controllers: Sequence[Controller]
 ) -> DataFrame:
-    """Rows of ``differences``: *replayed* are the tables of the forks of *snapshots*."""
-    states, writes, results, brokers = (unforked(replayed[name]) for name in _TABLES)
+    """Rows of ``differences``: *replayed* are the TABLES of the forks of *snapshots*.
+
+    They had better be computed already: the plans of four tables in one are too much for Spark.
+    """
+    states, writes, results, brokers = (unforked(replayed[name]) for name in TABLES)
     spark = snapshots.snapshots.sparkSession
     touched = (
         _ends(states)
