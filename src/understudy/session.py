@@ -36,6 +36,9 @@ SETTINGS: Final = {
     "spark.sql.codegen.hugeMethodLimit": "8000",
     # Lets a small frame that is kept in memory have few partitions; it would have 200.
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
+    # Batches that were put on disk are held a hundred at a time while they are read back; with
+    # Spark's 10000 rows in each that is more than a heap of one gigabyte.
+    "spark.sql.inMemoryColumnarStorage.batchSize": "500",
 }
 
 _LOCAL_CONF: Final = Path(__file__).parent / "local_conf"
