@@ -27,6 +27,7 @@ from understudy.commands import (
     ok_to_stop,
     plan_restart,
     replay,
+    report,
     runs,
     whatif,
 )
@@ -54,6 +55,7 @@ VERBS: Final = (
     plan_restart.VERB,
     diff.VERB,
     explain.VERB,
+    report.VERB,
     runs.VERB,
     demo.VERB,
 )

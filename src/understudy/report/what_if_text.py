@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from understudy import publish
@@ -16,7 +16,7 @@ from understudy.schemas import RISKS
 
 Told = dict[str, Any]
 
-_RISKS: Final = {
+RISK_MEANINGS: Final = {
     "rf1_offline": "a single replica goes offline",
     "unavailable": "no leader",
     "full_acks_produce_unavailable": "no leader or under min ISR: acks=all is refused",
@@ -46,12 +46,7 @@ def gather(spark: SparkSession, root: str, run_id: str, *, topic: str | None, li
     partitions = publish.read_runs(spark, root, "impact_partitions", [run_id])
     if topic is not None:
         partitions = partitions.where(F.col("topic").rlike(topic))
-    worst = F.array_position(F.lit(list(WORST_FIRST)), F.col("verdict"))
-    count, first = first_rows(
-        impact.select(*_SHOWN),
-        [worst, *(F.desc(name) for name in (*_COUNTS, "leaders_moved")), *SCENARIO_KEY],
-        limit,
-    )
+    scenarios = worst_scenarios(impact, limit)
     row = impact.agg(
         *(F.count_if(F.col("verdict") == name).alias(name) for name in WORST_FIRST),
         *(F.count_if(F.col(risk) > 0).alias(risk) for risk in RISKS),
@@ -68,12 +63,23 @@ def gather(spark: SparkSession, root: str, run_id: str, *, topic: str | None, li
         limit,
     )
     return {
-        "scenarios": {"count": count, "first": first},
+        "scenarios": scenarios,
         "verdicts": {name: totals.get(name, 0) for name in WORST_FIRST},
         "risks": {risk: totals.get(risk, 0) for risk in RISKS},
         "internal_topics": totals.get("internal_topics", []),
         "at_risk": {"count": at_risk, "first": named, "topic": topic},
     }
+
+
+def worst_scenarios(impact: DataFrame, limit: int) -> Told:
+    """How many scenarios there are, and the worst of them."""
+    worst = F.array_position(F.lit(list(WORST_FIRST)), F.col("verdict"))
+    count, first = first_rows(
+        impact.select(*_SHOWN),
+        [worst, *(F.desc(name) for name in (*_COUNTS, "leaders_moved")), *SCENARIO_KEY],
+        limit,
+    )
+    return {"count": count, "first": first}
 
 
 # --- Telling -------------------------------------------------------------------------------------
@@ -131,7 +137,7 @@ def _telling_keys(rows: list[Told]) -> list[str]:
 
 
 def _told_risks(told: Told) -> list[str]:
-    rows = [(told["risks"][risk], risk, meaning) for risk, meaning in _RISKS.items()]
+    rows = [(told["risks"][risk], risk, meaning) for risk, meaning in RISK_MEANINGS.items()]
     return ["Risks that come true", *table(("scenarios", "risk", ""), rows)]
 
 

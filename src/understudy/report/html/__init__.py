@@ -1,0 +1,1 @@
+"""Pages that stand alone: one HTML file, nothing loaded, everything escaped."""

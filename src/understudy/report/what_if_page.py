@@ -1,0 +1,283 @@
+"""What failures would do, as a page: the verdict, the worst of them, and what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from understudy.names import SNAPSHOT_KEY
+from understudy.report import what_if_text
+from understudy.report.html import charts
+from understudy.report.html.markup import Markup, joined, tag
+from understudy.report.html.page import (
+    badge,
+    banner,
+    document,
+    grid,
+    section,
+    shown_of,
+    table,
+    tile,
+    tiles,
+)
+from understudy.report.tables import amount, size
+
+Told = dict[str, Any]
+
+_REQUESTS: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
+_BYTES: Final = ("leader_and_isr_bytes", "update_metadata_bytes", "stop_replica_bytes")
+_HEADINGS: Final = {"cluster": "cluster", "snapshot_id": "snapshot"}
+_COUNTS: Final = {
+    "unavailable": "offline",
+    "full_acks_produce_unavailable": "acks=all refused",
+    "unclean": "unclean",
+    "newly_at_min_isr": "none to spare",
+    "leaders_moved": "leaders moved",
+}
+
+
+def as_html(told: Told) -> str:
+    """The whole page."""
+    counts = [f"{count:,} {name}" for name, count in told["verdicts"].items() if count]
+    scenarios = amount(told["scenarios"]["count"], "scenario")
+    sentence = f"Of {scenarios}: {', '.join(counts)}." if counts else "No scenario was asked."
+    focus = told["focus"] or {}
+    where = f"{focus['cluster']}, snapshot {focus['snapshot_id']}" if focus else "no snapshot"
+    return document(
+        "What if brokers fail?",
+        f"{where} · run {told['run_id']}",
+        banner(told["verdict"], sentence),
+        _internal(told["internal_topics"]),
+        _risks(told["risks"]),
+        *(tag("p", f"Note: {note}.", class_="quiet") for note in told["notes"]),
+        _worst(told["worst"]),
+        _worst_failure(focus, told["brokers"]),
+        _pair_failures(told["pairs"]),
+        _at_risk(told["at_risk"]),
+        _cut_sets(told["cut_sets"]),
+        _restart(told["rounds"], told["moves"]),
+        _recovery(told["recovery"]),
+    )
+
+
+def _internal(topics: Sequence[str]) -> Markup:
+    if not topics:
+        return joined()
+    return tag("p", tag("strong", "Internal topics at risk: "), ", ".join(topics), class_="callout")
+
+
+def _risks(risks: Mapping[str, int]) -> Markup:
+    meanings = what_if_text.RISK_MEANINGS
+    return section(
+        "Risks that come true",
+        tiles(
+            *(tile(risks[name], name, says, bad=risks[name] > 0) for name, says in meanings.items())
+        ),
+        note="In how many scenarios, for one partition or more.",
+    )
+
+
+def _worst(found: Told) -> Markup:
+    if not found["first"]:
+        return joined()
+    # A column that says the same everywhere says nothing.
+    which = [name for name in SNAPSHOT_KEY if len({row[name] for row in found["first"]}) > 1]
+    headings = (
+        *(_HEADINGS[name] for name in which),
+        "scenario",
+        "verdict",
+        *_COUNTS.values(),
+        "why",
+    )
+    rows = [
+        (
+            *(row[name] for name in (*which, "scenario")),
+            badge(row["verdict"]),
+            *(row[name] for name in _COUNTS),
+            row["reason"] or "nothing gets worse",
+        )
+        for row in found["first"]
+    ]
+    return section(
+        "The worst failures",
+        table(shown_of(found, "scenarios"), headings, rows),
+        note="Partitions that are newly so because of the failure.",
+    )
+
+
+def _worst_failure(focus: Mapping[str, str], found: Told) -> Markup:
+    rows = found["first"]
+    if not rows:
+        return joined()
+    names = [(_named(row), row) for row in rows]
+    leaders = charts.paired_bars(
+        "Partitions led by each broker before and after",
+        ("before", "after"),
+        [(name, row["leaders_before"] or 0, row["leaders"] or 0) for name, row in names],
+    )
+    sent = [(name, [row[part] or 0 for part in _BYTES]) for name, row in names]
+    storm = charts.stacked_bars(
+        "Bytes of requests the controller sends to each broker",
+        _REQUESTS,
+        [(name, parts, size(sum(parts))) for name, parts in sent],
+    )
+    known = any(row[part] is not None for row in rows for part in _BYTES)
+    told = charts.figure("Request storm", "What the controller sends to each broker.", storm)
+    return section(
+        f"If it happens: {focus['scenario']}",
+        grid(
+            charts.figure("Leaders per broker", shown_of(found, "brokers"), leaders),
+            told
+            if known
+            else tag("p", "In KRaft brokers fetch metadata: nothing is sent to them."),
+        ),
+        note="The worst of these failures, broker by broker.",
+    )
+
+
+def _named(row: Told) -> str:
+    return f"{row['broker_id']}" + (f" ({row['rack']})" if row["rack"] is not None else "")
+
+
+def _pair_failures(found: Told) -> Markup:
+    if not found["count"]:
+        return joined()
+    cells = {
+        tuple(row["brokers"]): (row["full_acks_produce_unavailable"], _pair_told(row))
+        for row in found["cells"]
+    }
+    ids = found["ids"]
+    chosen = amount(found["brokers"], "broker")
+    chosen += "" if len(ids) >= found["brokers"] else f", the {len(ids)} worst shown"
+    drawing = charts.heat_map("Partitions that refuse acks=all by pair of brokers", ids, cells)
+    rows = [
+        (
+            ", ".join(map(str, row["brokers"])),
+            badge(row["verdict"]),
+            row["unavailable"],
+            row["full_acks_produce_unavailable"],
+        )
+        for row in found["first"]
+    ]
+    return section(
+        "When two brokers fail together",
+        grid(
+            charts.figure("Partitions that refuse acks=all", chosen, drawing),
+            table(
+                shown_of(found, "pairs"),
+                ("brokers", "verdict", "offline", "acks=all refused"),
+                rows,
+            ),
+        ),
+    )
+
+
+def _pair_told(row: Told) -> str:
+    one, other = row["brokers"]
+    blocked = row["full_acks_produce_unavailable"]
+    return (
+        f"brokers {one} and {other}: {row['verdict']}, "
+        f"{row['unavailable']:,} offline, {blocked:,} refuse acks=all"
+    )
+
+
+def _at_risk(found: Told) -> Markup:
+    if not found["count"]:
+        return joined()
+    rows = [
+        (
+            row["topic"],
+            row["partition"],
+            row["scenario"],
+            row["leader_before"],
+            _leader(row["leader"]),
+            row["isr"],
+            row["risks"],
+            row["reason"],
+        )
+        for row in found["first"]
+    ]
+    headings = ("topic", "partition", "scenario", "led by", "then by", "ISR then", "risks", "why")
+    matching = f" of topics matching {found['topic']}" if found["topic"] else ""
+    return section("Partitions at risk", table(shown_of(found, f"rows{matching}"), headings, rows))
+
+
+def _leader(leader: int | None) -> object:
+    return "nobody" if leader == -1 else leader
+
+
+def _cut_sets(found: Told) -> Markup:
+    if not found["count"]:
+        return joined()
+    rows = [
+        (row["risk"], row["k"], row["units"] or row["brokers"], row["partitions"], row["topics"])
+        for row in found["first"]
+    ]
+    return section(
+        "The smallest losses that hurt",
+        table(
+            shown_of(found, "minimal sets"),
+            ("risk", "size", "brokers or units", "partitions", "topics"),
+            rows,
+        ),
+        note="Losing all of a set makes the risk come true; losing less of it does not.",
+    )
+
+
+def _restart(found: Told, moves: Told) -> Markup:
+    rounds = found["first"]
+    if not rounds:
+        return joined()
+    ids = sorted({broker for row in rounds for broker in row["brokers"]})[: charts.MOST_ROWS]
+    drawing = charts.schedule(
+        "Which brokers are down in which round", ids, [r["brokers"] for r in rounds]
+    )
+    rows = [
+        (
+            row["round"],
+            row["brokers"],
+            row["partitions"],
+            row["at_min_isr"],
+            row["spare"],
+            None if row["topic"] is None else f"{row['topic']}-{row['partition']}",
+        )
+        for row in rounds
+    ]
+    headings = ("round", "brokers", "partitions", "at min ISR", "to spare", "the tightest")
+    moved = [(r["topic"], r["partition"], r["from_broker"], r["to_broker"]) for r in moves["first"]]
+    return section(
+        "A rolling restart, round by round",
+        grid(
+            charts.figure("Down, round by round", shown_of(found, "rounds"), drawing),
+            table(shown_of(found, "rounds"), headings, rows),
+        ),
+        table(
+            f"Moves that make it shorter: {shown_of(moves, 'replicas')}",
+            ("topic", "partition", "from", "to"),
+            moved,
+        )
+        if moved
+        else "",
+        note="Partitions that any restart of theirs blocks, whatever the order, are not counted.",
+    )
+
+
+def _recovery(found: Told) -> Markup:
+    if not found["count"]:
+        return joined()
+    rows = [
+        (
+            row["topic"],
+            row["partition"],
+            row["brokers"] or "none",
+            row["condition"],
+            row["unclean_choice"],
+            row["records_at_risk_reason"],
+        )
+        for row in found["first"]
+    ]
+    headings = ("topic", "partition", "bring back any of", "if", "else, unclean", "what that costs")
+    return section(
+        "Offline now: who brings it back",
+        table(shown_of(found, "partitions"), headings, rows),
+    )
