@@ -108,6 +108,7 @@ def scheduled(master: str, places: dict[str, str], scratch: Path) -> int:
     return done.returncode
 
 
+@pytest.mark.slow
 def test_the_script_runs_on_a_cluster_and_a_second_time_has_nothing_to_do(
     master: str, tmp_path: Path
 ) -> None:
