@@ -27,8 +27,8 @@ REAL_CLUSTER_ARGS ?=
 ##@ Using it
 
 .PHONY: demo
-demo: $(READY) ## replay a controller failover over the sample cluster into out/demo
-	@$(BIN)/understudy replay data/sample --out $(OUT)
+demo: $(READY) ## replay the sample cluster, let its brokers fail, and show that: out/demo/report.html
+	@$(BIN)/understudy demo --out $(OUT)
 
 .PHONY: zip
 zip: $(READY) ## build dist/understudy.zip for spark-submit --py-files

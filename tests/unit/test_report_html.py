@@ -174,7 +174,7 @@ def test_a_pair_is_drawn_once_and_the_worst_is_the_darkest() -> None:
     values = {(1, 2): (4, "one and two"), (1, 3): (0, "fine"), (2, 3): (2, "two and three")}
     drawn = charts.heat_map("x", [1, 2, 3], values)
     assert re.findall("<title>(.*?)</title>", drawn) == ["one and two", "fine", "two and three"]
-    assert re.findall('fill-opacity="(.*?)"', drawn) == ["1", "0.6"]
+    assert re.findall('fill-opacity="(.*?)"', drawn) == ["0.8", "0.46"]
     assert drawn.count('class="empty"') == 1
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from understudy.commands import report
 from understudy.commands.verb import (
     JSON_SCHEMA,
     Verb,
@@ -61,6 +62,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prometheus", metavar="FILE", help="write metrics of the newest snapshots there"
     )
+    report.html_argument(parser)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -104,6 +106,8 @@ def _run(args: argparse.Namespace) -> int:
         if args.prometheus is not None:
             text = prometheus.metrics(spark, args.out, clusters=done.clusters, now=now)
             files.write_whole(args.prometheus, text)
+        if args.html is not None:
+            report.write(spark, args, args.out, jobs=[auditing.JOB])
     code = _EXIT_CODES[done.standing.verdict]
     if args.verdict is not None:
         code_told = worst(code, EXIT_BAD_INPUT if refused["count"] else EXIT_DONE)

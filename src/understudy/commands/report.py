@@ -23,24 +23,39 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--topic", type=regex, metavar="REGEX", help="list these topics only")
 
 
+def html_argument(parser: argparse.ArgumentParser) -> None:
+    """For verbs that publish what there is a page for."""
+    parser.add_argument("--html", metavar="FILE", help="write a page of it there, too")
+
+
 def _run(args: argparse.Namespace) -> int:
+    with running("understudy report", args) as (spark, progress):
+        progress.doing("summing up")
+        told = write(spark, args, args.root, run_id=args.run_id)
+    return answer(args, {"root": args.root, **told}, _as_text)
+
+
+def write(
+    spark: SparkSession,
+    args: argparse.Namespace,
+    root: str,
+    *,
+    run_id: str | None = None,
+    jobs: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """Write the page that ``--html`` names; say of which run it is."""
     from understudy.report import files
 
-    with running("understudy report", args) as (spark, progress):
-        progress.doing("reading")
-        run = _chosen(spark, args.root, args.run_id, list(_PAGES))
-        progress.doing("summing up")
-        page = _page(spark, args, run)
+    run = _chosen(spark, root, run_id, jobs or list(_PAGES))
+    page = _PAGES[run.job](spark, root, run, topic=args.topic, limit=args.limit)
     files.write_whole(args.html, page)
-    told = {
-        "root": args.root,
+    return {
         "run_id": run.run_id,
         "job": run.job,
         "verdict": run.verdict,
         "html": args.html,
         "bytes": len(page.encode()),
     }
-    return answer(args, told, _as_text)
 
 
 def _chosen(spark: SparkSession, root: str, run_id: str | None, jobs: Sequence[str]) -> Row:
@@ -61,33 +76,29 @@ def _chosen(spark: SparkSession, root: str, run_id: str | None, jobs: Sequence[s
     return run
 
 
-def _page(spark: SparkSession, args: argparse.Namespace, run: Row) -> str:
-    return _PAGES[run.job](spark, args, run)
-
-
-def _what_if(spark: SparkSession, args: argparse.Namespace, run: Row) -> str:
+def _what_if_page(
+    spark: SparkSession, root: str, run: Row, *, topic: str | None, limit: int
+) -> str:
     from understudy import publish
     from understudy.report import what_if_facts, what_if_page
 
-    found = what_if_facts.gather(spark, args.root, run.run_id, topic=args.topic, limit=args.limit)
-    notes = publish.notes_of(spark, args.root, run.run_id)
-    return what_if_page.as_html(
-        {"run_id": run.run_id, "verdict": run.verdict, "notes": notes, **found}
-    )
+    found = what_if_facts.gather(spark, root, run.run_id, topic=topic, limit=limit)
+    notes = publish.notes_of(spark, root, run.run_id)
+    told = {"run_id": run.run_id, "verdict": run.verdict, "notes": notes, **found}
+    return what_if_page.as_html(told)
 
 
-def _audit(spark: SparkSession, args: argparse.Namespace, run: Row) -> str:
+def _audit_page(spark: SparkSession, root: str, run: Row, *, topic: str | None, limit: int) -> str:
     """What holds now: findings of older runs stand until later ones supersede them."""
     from understudy.report import audit_facts, audit_page
 
-    if args.run_id is not None:
-        newest = _chosen(spark, args.root, None, jobs=[run.job])
-        if newest.run_id != run.run_id:
-            raise BadInputError(
-                f"{args.root}: of audits what holds now is shown, as of run {newest.run_id}; "
-                f"run {run.run_id} is older"
-            )
-    found = audit_facts.gather(spark, args.root, topic=args.topic, limit=args.limit)
+    newest = _chosen(spark, root, None, jobs=[run.job])
+    if newest.run_id != run.run_id:
+        raise BadInputError(
+            f"{root}: of audits what holds now is shown, as of run {newest.run_id}; "
+            f"run {run.run_id} is older"
+        )
+    found = audit_facts.gather(spark, root, topic=topic, limit=limit)
     return audit_page.as_html({"run_id": run.run_id, **found})
 
 
@@ -95,7 +106,7 @@ def _as_text(told: dict[str, Any]) -> str:
     return f"Wrote {told['html']}: {told['job']}, run {told['run_id']}, {told['verdict']}.\n"
 
 
-_PAGES: Final[dict[str, Page]] = {"whatif": _what_if, "audit": _audit}
+_PAGES: Final[dict[str, Page]] = {"whatif": _what_if_page, "audit": _audit_page}
 
 VERB: Final = Verb(
     "report",

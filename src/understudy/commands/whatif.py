@@ -6,6 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
+from understudy.commands import report
 from understudy.commands.verb import (
     Findings,
     Verb,
@@ -83,6 +84,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--topic", type=regex, metavar="REGEX", help="list these topics only; all are written"
     )
+    report.html_argument(parser)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -120,6 +122,8 @@ def _run(args: argparse.Namespace) -> int:
             **what_if_text.gather(*found, topic=args.topic, limit=args.limit),
             "quarantine": summary.quarantine(*found, published.row_counts, limit=args.limit),
         }
+        if args.html is not None:
+            report.write(spark, args, args.out, run_id=published.run_id)
     return answer(args, told, what_if_text.as_text, code=_EXIT_CODES[outcome.verdict])
 
 

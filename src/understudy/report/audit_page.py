@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from understudy.report.audit_facts import AT_RISK, BROKEN
 from understudy.report.html import charts
-from understudy.report.html.markup import Markup, joined, tag
+from understudy.report.html.markup import Markup, joined
 from understudy.report.html.page import (
     badge,
     banner,
@@ -143,7 +143,7 @@ def _roll_ups(told: Told) -> Markup:
             ]
             headings = ("cluster", key.removesuffix("_id"), *_COUNTS)
             parts.append(table(shown_of(found, name), headings, rows))
-    return section("Where", grid(*(tag("div", part) for part in parts))) if parts else joined()
+    return section("Where", grid(*parts)) if parts else joined()
 
 
 def _exposure(found: Told) -> Markup:

@@ -41,18 +41,20 @@ def as_html(told: Told) -> str:
     counts = [f"{count:,} {name}" for name, count in told["verdicts"].items() if count]
     scenarios = amount(told["scenarios"]["count"], "scenario")
     sentence = f"Of {scenarios}: {', '.join(counts)}." if counts else "No scenario was asked."
+    worst = [row for row in told["worst"]["first"][:1] if row["reason"]]
+    sentence += "".join(f" Worst is {row['scenario']}: {row['reason']}." for row in worst)
     focus = told["focus"] or {}
-    where = f"{focus['cluster']}, snapshot {focus['snapshot_id']}" if focus else "no snapshot"
+    where = f"{focus['cluster']}, snapshot {focus['snapshot_id']}" if focus else ""
     return document(
         "What if brokers fail?",
-        f"{where} · run {told['run_id']}",
+        f"Run {told['run_id']}",
         banner(told["verdict"], sentence),
         _internal(told["internal_topics"]),
         _risks(told["risks"]),
         *(tag("p", f"Note: {note}.", class_="quiet") for note in told["notes"]),
         _worst(told["worst"]),
-        _worst_failure(focus, told["brokers"]),
-        _pair_failures(told["pairs"]),
+        _worst_failure(focus, where, told["brokers"]),
+        _pair_failures(where, told["pairs"]),
         _at_risk(told["at_risk"]),
         _cut_sets(told["cut_sets"]),
         _restart(told["rounds"], told["moves"]),
@@ -105,7 +107,7 @@ def _worst(found: Told) -> Markup:
     )
 
 
-def _worst_failure(focus: Mapping[str, str], found: Told) -> Markup:
+def _worst_failure(focus: Mapping[str, str], where: str, found: Told) -> Markup:
     rows = found["first"]
     if not rows:
         return joined()
@@ -131,7 +133,7 @@ def _worst_failure(focus: Mapping[str, str], found: Told) -> Markup:
             if known
             else tag("p", "In KRaft brokers fetch metadata: nothing is sent to them."),
         ),
-        note="The worst of these failures, broker by broker.",
+        note=f"The worst of these failures, broker by broker: {where}.",
     )
 
 
@@ -139,7 +141,7 @@ def _named(row: Told) -> str:
     return f"{row['broker_id']}" + (f" ({row['rack']})" if row["rack"] is not None else "")
 
 
-def _pair_failures(found: Told) -> Markup:
+def _pair_failures(where: str, found: Told) -> Markup:
     if not found["count"]:
         return joined()
     cells = {
@@ -169,6 +171,7 @@ def _pair_failures(found: Told) -> Markup:
                 rows,
             ),
         ),
+        note=f"In {where}.",
     )
 
 

@@ -72,7 +72,7 @@ def heat_map(
 ) -> Markup:
     """A triangle of squares; *values* has a number and its words for ``(smaller, larger)``."""
     most = max((value for value, _ in values.values()), default=0) or 1
-    side = min(34.0, (WIDTH - 30) / max(len(ids), 1))
+    side = min(42.0, (WIDTH - 30) / max(len(ids), 1))
     readable = side >= _READABLE
     marks = []
     for row, one in enumerate(ids):
@@ -88,7 +88,7 @@ def heat_map(
                 side - 1.5,
                 side - 1.5,
                 "hot" if value else "empty",
-                fill_opacity=_number(0.2 + 0.8 * value / most) if value else None,
+                fill_opacity=_number(0.12 + 0.68 * value / most) if value else None,
             )
             middle = (left + side / 2 - 0.75, top + side / 2 + 3)
             count = _text(*middle, f"{value:,}", anchor="middle") if readable and value else ""

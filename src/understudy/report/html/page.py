@@ -109,12 +109,13 @@ def table(caption: str, headings: Sequence[str], rows: Sequence[Sequence[object]
     )
     named = tag("caption", caption)
     inner = tag("table", named, tag("thead", head), tag("tbody", *body), class_="sortable")
-    return tag("div", inner, class_="scroll")
+    return tag("div", tag("div", inner, class_="scroll"), class_="listing")
 
 
 def _cell(value: object, kind: str | None) -> Markup:
     told = cell(value)
-    return tag("td", told, class_=kind or ("short" if len(told) <= _SHORT else None))
+    short = isinstance(value, Markup) or len(told) <= _SHORT
+    return tag("td", told, class_=kind or ("short" if short else None))
 
 
 def cell(value: object) -> Markup:
