@@ -113,7 +113,7 @@ def dependencies(snapshots: DataFrame, table: Mapping[str, Iterable[int]]) -> Da
 
 def offline_sets() -> str:
     """The one minimal set that takes a partition of ``cuts.thresholds`` offline, as a list."""
-    whole = "array(array_sort(array_append(successors, leader)))"
+    whole = "array(sort_array(array_append(successors, leader)))"
     return f"IF(offline, {_NO_SETS}, {whole})"
 
 
@@ -124,7 +124,7 @@ def blocking_sets() -> str:
     """
     with_leader = (
         f"transform({combinations('pool_with', 'take_with')},"
-        " s -> array_sort(array_append(s, leader)))"
+        " s -> sort_array(array_append(s, leader)))"
     )
     without = combinations("pool_without", "take_without")
     return f"IF(blocked, {_NO_SETS}, concat({with_leader}, {without}))"
@@ -165,7 +165,7 @@ def _hitting_units(sets: str) -> str:
     choices = (
         "aggregate(s, array(CAST(array() AS ARRAY<STRING>)),"
         f" (found, b) -> flatten(transform(found, f -> {joined})),"
-        " found -> transform(found, f -> array_sort(f)))"
+        " found -> transform(found, f -> sort_array(f)))"
     )
     return f"array_distinct(flatten(transform({sets}, s -> {choices})))"
 
@@ -179,7 +179,7 @@ def _minimal(sets: str) -> str:
 def _with_brokers(sets: DataFrame, units: DataFrame) -> DataFrame:
     """The brokers that a set of units takes along."""
     per_unit = units.groupBy(*SNAPSHOT_KEY, "unit").agg(
-        F.expr("array_sort(collect_set(broker_id)) AS brokers")
+        F.expr("sort_array(collect_set(broker_id)) AS brokers")
     )
     per_snapshot = per_unit.groupBy(*SNAPSHOT_KEY).agg(
         F.expr("map_from_entries(collect_list(struct(unit, brokers))) AS brokers_of")
@@ -189,6 +189,6 @@ def _with_brokers(sets: DataFrame, units: DataFrame) -> DataFrame:
     return (
         sets.drop("brokers")
         .join(F.broadcast(per_snapshot), list(SNAPSHOT_KEY), "left")
-        .withColumn("brokers", F.expr(f"array_sort(array_distinct({brokers}))"))
+        .withColumn("brokers", F.expr(f"sort_array(array_distinct({brokers}))"))
         .drop("brokers_of")
     )

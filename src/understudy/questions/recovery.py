@@ -76,7 +76,7 @@ def _with_candidates(partitions: DataFrame) -> DataFrame:
         "partition",
         "is_kraft AND size(isr) = 0 AS from_elr",
         f"exists(replicas, r -> {is_online('r')} AND ({has_all} OR {unclean})) AS electable",
-        f"array_sort(filter(replicas, r -> {has_all} AND {comes_back})) AS brokers",
+        f"sort_array(filter(replicas, r -> {has_all} AND {comes_back})) AS brokers",
         f"get(filter(replicas, r -> {is_online('r')}), 0) AS first_online",
         f"get(filter(array({last}), r -> r IS NOT NULL AND {is_online('r')}), 0) AS last_leader",
     )
