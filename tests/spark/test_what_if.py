@@ -25,7 +25,7 @@ from understudy.questions.units import parse
 from understudy.questions.what_if import WhatIf, what_if
 from understudy.schemas import RISKS
 
-CLUSTERS_PER_EXAMPLE = 60
+CLUSTERS_PER_EXAMPLE = 40
 COUNTS = (
     *(
         f"{name}{suffix}"
