@@ -101,14 +101,16 @@ def as_kraft(doc: Document, controller: Controller) -> Document:
     return doc
 
 
-def ended(doc: Document, events: list[Document], controller: Controller) -> dict[Any, list[Any]]:
-    """Partition -> the compared fields at the end."""
+def ended(
+    doc: Document, events: list[Document], controller: Controller
+) -> dict[Any, tuple[bool, list[Any]]]:
+    """Partition -> whether anything was done to it, and the compared fields at the end."""
     seen = as_kraft(doc, controller) if controller.profile is KRAFT else doc
     tables = PROFILES[controller.profile.name].replay(rows_of(seen), events)
-    unfenced = {
+    active = {
         row["broker_id"]
         for row in named("broker_states", tables["broker_states"])
-        if not row["fenced"]
+        if not row["fenced"] and not row["shutting_down"]
     }
     offline = {
         (topic["name"], each["partition"]): each.get("offline_dirs", [])
@@ -120,12 +122,13 @@ def ended(doc: Document, events: list[Document], controller: Controller) -> dict
         key = row["topic"], row["partition"]
         if controller.profile is KRAFT:
             stuck = row["outcome"] == "unchanged" and row["leader"] in offline.get(key, [])
-            available = row["leader"] in unfenced and not stuck
+            available = row["leader"] in active and not stuck
         else:
             available = row["state_after"] == "OnlinePartition"
         isr = None if row["isr"] is None else sorted(row["isr"])
         epochs = row["leader_epoch"], row["partition_epoch"]
-        found[key] = [available, row["leader"], isr, *epochs]
+        is_touched = row["outcome"] != "unchanged"
+        found[key] = is_touched, [available, row["leader"], isr, *epochs]
     return found
 
 
@@ -135,10 +138,13 @@ def by_hand(cases: Sequence[Case], controllers: Sequence[Controller]) -> dict[Ke
         ends = [ended(doc, events, controller) for controller in controllers]
         for controller, other in zip(controllers[1:], ends[1:], strict=True):
             for key in ends[0].keys() | other.keys():
-                nothing = [False, None, None, None, None]
-                pairs = zip(ends[0].get(key, nothing), other.get(key, nothing), strict=True)
+                nothing = True, [False, None, None, None, None]
+                (touched_a, fields_a), (touched_b, fields_b) = (
+                    end.get(key, nothing) for end in (ends[0], other)
+                )
+                pairs = zip(fields_a, fields_b, strict=True)
                 for field, (a, b) in zip(compare.FIELDS, pairs, strict=True):
-                    if a != b:
+                    if a != b and (touched_a or touched_b):
                         found[doc["cluster"], *key, field, controller.label] = (shown(a), shown(b))
     return found
 

@@ -17,7 +17,7 @@ from understudy import schemas
 from understudy.controller.native.sql import NO_IDS, struct, text
 from understudy.controller.profiles import KRAFT
 from understudy.controller.states import ONLINE_PARTITION
-from understudy.controller.words import UNCHANGED
+from understudy.controller.words import NO_LEADER, UNCHANGED
 from understudy.frames import small_frame
 from understudy.names import PARTITION_KEY, SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.questions import availability
@@ -63,7 +63,7 @@ def differences(
         .agg(F.expr("collect_list(ended) AS ends"), F.expr("collect_list(wrote) AS writes"))
         .join(_before(snapshots), on=[*SNAPSHOT_KEY, "topic", "partition"], how="left")
         .join(_refusals(results), on=list(SCENARIO_KEY), how="left")
-        .join(_unfenced(brokers), on=list(SCENARIO_KEY), how="left")
+        .join(_active(brokers), on=list(SCENARIO_KEY), how="left")
     )
     pairs = F.broadcast(small_frame(spark, _pairs(controllers), _PAIRS))
     return (
@@ -122,7 +122,7 @@ def _before(snapshots: Snapshots) -> DataFrame:
     )
     return known.partitions.join(live, on=list(SNAPSHOT_KEY), how="left").selectExpr(
         *SNAPSHOT_KEY,
-        *("topic", "partition", "offline_dirs"),
+        *("topic", "partition", "has_state", "offline_dirs"),
         f"{availability.is_online('leader')} AS was_online",
         f"{held} AS held_before",
     )
@@ -143,14 +143,14 @@ def _refusals(results: DataFrame) -> DataFrame:
     )
 
 
-def _unfenced(brokers: DataFrame) -> DataFrame:
-    """Per scenario the brokers that are unfenced at its end, for each quorum controller."""
+def _active(brokers: DataFrame) -> DataFrame:
+    """Per scenario the brokers that are active at its end, for each quorum controller."""
     return (
-        brokers.where("NOT fenced")
+        brokers.where("NOT fenced AND NOT shutting_down")
         .groupBy(*SCENARIO_KEY, "controller")
         .agg(F.expr("collect_list(broker_id) AS ids"))
         .groupBy(*SCENARIO_KEY)
-        .agg(F.expr(f"collect_list({struct(controller='controller', ids='ids')}) AS unfenced"))
+        .agg(F.expr(f"collect_list({struct(controller='controller', ids='ids')}) AS active"))
     )
 
 
@@ -213,12 +213,14 @@ def _own_end(side: str) -> str:
 def _end(side: str) -> str:
     """The partition at the end.
 
-    A quorum controller has no states: a partition is available with a leader that is not fenced.
+    A quorum controller has no states: a partition is available with a leader that is active. It
+    has a record from the beginning, where a ZooKeeper controller writes one with the first leader.
     """
-    record = f"coalesce(own_{side}.record, held_before.record)"
-    unfenced = f"get(filter(unfenced, u -> u.controller = number_{side}), 0).ids"
+    untouched = f"IF(mode_{side} = {text(KRAFT.mode)} AND NOT has_state, {_FIRST}, {_HELD})"
+    record = f"coalesce(own_{side}.record, {untouched})"
+    active = f"get(filter(active, a -> a.controller = number_{side}), 0).ids"
     is_led = (
-        f"(coalesce(array_contains({unfenced}, {record}.leader), false)"
+        f"(coalesce(array_contains({active}, {record}.leader), false)"
         f" AND (own_{side} IS NOT NULL OR"
         f" NOT coalesce(array_contains(offline_dirs, {record}.leader), false)))"
     )
@@ -227,6 +229,12 @@ def _end(side: str) -> str:
         f" coalesce(own_{side}.is_online, was_online, false))"
     )
     return struct(available=is_available, **{name: f"{record}.{name}" for name in _RECORD})
+
+
+_HELD: Final = "held_before.record"
+_FIRST: Final = struct(
+    leader=str(NO_LEADER), isr=NO_IDS, leader_epoch=str(0), partition_epoch=str(0)
+)
 
 
 def _own_writes(side: str) -> str:
