@@ -27,7 +27,8 @@ def replay_documents(
     """Cluster -> table -> rows (without the scenario's key) of one failover each."""
     if events is None:
         found = _replay(spark, folder, snapshots, [scenarios.FAILOVER])
-        return {cluster: rows for (cluster, _), rows in found.items()}
+        name = scenarios.FAILOVER.scenario
+        return {doc["cluster"]: found.get((doc["cluster"], name), _nothing()) for doc in snapshots}
     rows = replay_cases(spark, folder, list(zip(snapshots, events, strict=True)))
     return {doc["cluster"]: each for doc, each in zip(snapshots, rows, strict=True)}
 

@@ -238,9 +238,15 @@ def test_the_plan_does_not_grow_with_brokers_snapshots_scenarios_or_events(
     assert plans("many-brokers", brokers=150) == one
     assert plans("many-snapshots", snapshots=60) == one
     failure = {"type": "broker_failure", "brokers": [1]}
-    single = plans("one-event", asked=[_scenario(failure)])
-    many = [replace(_scenario(*[failure] * 8), scenario=f"s{n}") for n in range(50)]
-    assert plans("many-events", asked=many) == single
+
+    def failures(count: int, events: int) -> list[scenarios.Scenario]:
+        one = _scenario(*[failure] * events)
+        return [replace(one, scenario=f"s{n}") for n in range(count)]
+
+    single = plans("one-failure", asked=failures(1, 1))
+    assert plans("many-failures", asked=failures(50, 1)) == single
+    sequence = plans("one-sequence", asked=failures(1, 2))
+    assert plans("many-sequences", asked=failures(50, 8)) == sequence
 
 
 def _nodes(table: DataFrame) -> int:
