@@ -67,12 +67,15 @@ def _told_pair(told: Told, other: str) -> list[str]:
     found = [row for row in told["rules"]["first"] if row["controller_b"] == other]
     if not found:
         return []
-    rows = [
-        (row["rule"], row["partitions"], *(row[name] for name in FIELDS), _example(row["example"]))
+    rows = [(row["rule"], row["partitions"], *(row[name] for name in FIELDS)) for row in found]
+    headings = ("rule", "partitions", *(name.replace("_", " ") for name in FIELDS))
+    # On lines of their own: in a column they would be cut.
+    examples = [
+        line
         for row in found
+        for line in wrapped(f"  {row['rule']}, for example {_example(row['example'])}")
     ]
-    headings = ("rule", "partitions", *(name.replace("_", " ") for name in FIELDS), "for example")
-    return [f"{told['controllers'][0]} -> {other}", *table(headings, rows)]
+    return [f"{told['controllers'][0]} -> {other}", *table(headings, rows), *examples]
 
 
 def _example(example: Told) -> str:
