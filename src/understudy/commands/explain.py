@@ -68,13 +68,18 @@ def _of_snapshot(
         chosen = found.one(cluster=args.cluster, snapshot_id=args.snapshot_id, at=args.at)
         one = explain.of_topic(chosen, subject[0])
         now = explain_text.present(explain.present(one, subject))
-        progress.doing("following what happened")
-        past = _past(explain.until(found, chosen), subject, args.limit)
-        if now["replicas"] is None and not past["count"]:
+        before = explain.until(found, chosen)
+        # Whether it ever was there is a small question, and what happened to it a large one.
+        was_never_there = now["replicas"] is None and (
+            explain.of_partition(before.partitions, subject).isEmpty()
+        )
+        if was_never_there:
             raise BadInputError(
                 f"{args.partition} is not in snapshot {now['snapshot_id']} of cluster"
                 f" {now['cluster']}, nor in one before it"
             )
+        progress.doing("following what happened")
+        past = _past(before, subject, args.limit)
         progress.doing("playing failures")
         return {"now": now, "past": past, "next": _next(one, now, subject)}
 
