@@ -103,7 +103,7 @@ def judged(rows: DataFrame) -> DataFrame:
     """
     verdict = f"""CASE
         WHEN NOT coalesce(complete, true) THEN {text(CANNOT_DECIDE)}
-        WHEN full_acks_produce_unavailable > 0 OR coalesce(unclean, 0) > 0
+        WHEN unavailable > 0 OR full_acks_produce_unavailable > 0 OR coalesce(unclean, 0) > 0
           OR NOT coalesce(quorum_survives, true) THEN {text(UNSAFE)}
         WHEN quorum_reason IS NOT NULL AND quorum_survives IS NULL THEN {text(CANNOT_DECIDE)}
         WHEN newly_at_min_isr > 0 THEN {text(WARNINGS)}
