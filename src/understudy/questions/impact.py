@@ -118,12 +118,15 @@ def _reason() -> str:
         told = f"concat({count}, IF({count} = 1, {text(one)}, {text(many)}))"
         return f"IF({count} > 0, {told}, NULL)"
 
-    blocked = "full_acks_produce_unavailable - unavailable"  # the risks count both
     internal = "concat('internal: ', array_join(internal_topics, ', '))"
     parts = (
         f"IF(coalesce(complete, true), NULL, {text(INCOMPLETE)})",
         said("unavailable", " partition loses its leader", " partitions lose their leader"),
-        said(f"({blocked})", " partition falls under min ISR", " partitions fall under min ISR"),
+        said(
+            "full_acks_produce_unavailable",
+            " partition refuses acks=all",
+            " partitions refuse acks=all",
+        ),
         said("unclean", " is led out of sync", " are led out of sync"),
         said("newly_at_min_isr", " has no replica left to spare", " have no replica left to spare"),
         "quorum_reason",
