@@ -69,13 +69,13 @@ def _told_pair(told: Told, other: str) -> list[str]:
         return []
     rows = [(row["rule"], row["partitions"], *(row[name] for name in FIELDS)) for row in found]
     headings = ("rule", "partitions", *(name.replace("_", " ") for name in FIELDS))
-    # On lines of their own: in a column they would be cut.
-    examples = [
-        line
-        for row in found
-        for line in wrapped(f"  {row['rule']}, for example {_example(row['example'])}")
+    examples = [f"  {row['rule']}: {_example(row['example'])}" for row in found]
+    return [
+        f"{told['controllers'][0]} -> {other}",
+        *table(headings, rows),
+        "For example",
+        *(line for example in examples for line in wrapped(example)),
     ]
-    return [f"{told['controllers'][0]} -> {other}", *table(headings, rows), *examples]
 
 
 def _example(example: Told) -> str:
