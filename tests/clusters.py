@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from random import Random
 from typing import Any
 
-from understudy.controller.interpreter import SnapshotRows
+from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.sources import content, document
 
 Document = dict[str, Any]

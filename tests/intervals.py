@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from clusters import Document, rows_of
-from understudy.controller.interpreter import SnapshotRows
+from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.questions.history_interval import Change, Interval, Row, Side
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from clusters import rows_of
 from kafka_answers import Row, named
-from understudy.controller import kraft_interpreter
+from understudy.controller.kraft import interpreter as kraft_interpreter
 
 # Every release at its newest patch, and those where a rule changed with a patch.
 SUITES = ("kraft", "kraft-older")

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import kafka_answers
 from clusters import rows_of
 from kafka_answers import VECTORS, Row, Tables, named, per_receiver
-from understudy.controller import legacy_interpreter
+from understudy.controller.zk_legacy import interpreter as legacy_interpreter
 
 SUITES = ("legacy-spec", "legacy-failover", "legacy-events", "legacy-wide")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from clusters import Document, partition, rows_of
 from kafka_answers import Row, named, per_receiver
-from understudy.controller import interpreter
+from understudy.controller.zk import interpreter
 
 LAI, UM, STOP = "LEADER_AND_ISR", "UPDATE_METADATA", "STOP_REPLICA"
 

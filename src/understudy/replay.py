@@ -20,7 +20,6 @@ from pyspark.sql import functions as F
 from understudy import scenarios
 from understudy.controller import interpreted
 from understudy.controller.native import engine as native
-from understudy.controller.native.sql import text
 from understudy.controller.profiles import PROFILES, ZK
 from understudy.errors import UsageError
 from understudy.frames import small_frame
@@ -28,6 +27,7 @@ from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.scenarios import Scenario
 from understudy.schemas import QUARANTINE
 from understudy.snapshot import Snapshots
+from understudy.sql import text
 
 # Partitions in all, over all scenarios: for so few the interpreter has answered before the native
 # form is compiled.

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from clusters import rows_of
 from kafka_answers import Row, Tables, comparable, named, per_receiver
-from understudy.controller import interpreter
+from understudy.controller.zk import interpreter
 
 Document = dict[str, Any]
 

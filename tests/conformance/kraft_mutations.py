@@ -8,19 +8,17 @@ from __future__ import annotations
 from typing import Final
 
 from conformance.mutations import Mutation
-from understudy.controller import (
-    kraft_alter_partition,
-    kraft_change,
-    kraft_cluster,
-    kraft_reassignment,
-    kraft_releases,
-    kraft_topic_events,
-)
-from understudy.controller.kraft_change import Surroundings
-from understudy.controller.kraft_elections import Ballot, Elected
-from understudy.controller.kraft_partitions import Partition
-from understudy.controller.kraft_reassignment import Reassignment
-from understudy.controller.kraft_releases import Rules
+from understudy.controller.kraft import alter_partition as kraft_alter_partition
+from understudy.controller.kraft import change as kraft_change
+from understudy.controller.kraft import cluster as kraft_cluster
+from understudy.controller.kraft import reassignment as kraft_reassignment
+from understudy.controller.kraft import releases as kraft_releases
+from understudy.controller.kraft import topic_events as kraft_topic_events
+from understudy.controller.kraft.change import Surroundings
+from understudy.controller.kraft.elections import Ballot, Elected
+from understudy.controller.kraft.partitions import Partition
+from understudy.controller.kraft.reassignment import Reassignment
+from understudy.controller.kraft.releases import Rules
 from understudy.controller.records import Ids
 
 # --- The broken rules --------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from clusters import rows_of
 from conformance.comparing import Difference, as_answer, one_sided
 from conformance.families import Document, Tables
 from legacy_answers import entire, has_row_of_aborted_event, without_order
-from understudy.controller import legacy_interpreter
+from understudy.controller.zk_legacy import interpreter as legacy_interpreter
 
 
 def interpreted(case: Document) -> Tables:

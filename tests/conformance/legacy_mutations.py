@@ -7,13 +7,15 @@ from dataclasses import replace
 from typing import Any, Final
 
 from conformance.mutations import Mutation
-from understudy.controller import elections, legacy_reassignment, legacy_releases, releases
-from understudy.controller.legacy_context import LegacyContext
-from understudy.controller.legacy_deletion import LegacyTopicDeletion
-from understudy.controller.legacy_reassignment import LegacyReassignment
-from understudy.controller.legacy_replica_machine import LegacyReplicaStateMachine
-from understudy.controller.legacy_request_batch import LegacyRequestBatch
+from understudy.controller import elections, releases
 from understudy.controller.records import Ids, LeaderAndIsr, TopicPartition
+from understudy.controller.zk_legacy import reassignment as legacy_reassignment
+from understudy.controller.zk_legacy import releases as legacy_releases
+from understudy.controller.zk_legacy.context import LegacyContext
+from understudy.controller.zk_legacy.deletion import LegacyTopicDeletion
+from understudy.controller.zk_legacy.reassignment import LegacyReassignment
+from understudy.controller.zk_legacy.replica_machine import LegacyReplicaStateMachine
+from understudy.controller.zk_legacy.request_batch import LegacyRequestBatch
 
 
 def _rule_of_another_release(field: str) -> list[tuple[Any, str, Any]]:

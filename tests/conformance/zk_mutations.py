@@ -6,22 +6,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from conformance.mutations import Mutation
-from understudy.controller import (
+from understudy.controller import elections, records, releases, states
+from understudy.controller.zk import (
     broker_changes,
     context,
     deletion,
-    elections,
     isr_reports,
     partition_machine,
     reassignment,
     rebalance,
-    records,
-    releases,
     replica_machine,
     request_batch,
-    states,
-    zk,
 )
+from understudy.controller.zk import events as zk
 
 _NEVER: Final = releases.NEWEST_LEVEL + 1
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from clusters import Document, random_cluster, random_failover, rows_of
 from kafka_answers import named
-from understudy.controller import interpreter
+from understudy.controller.zk import interpreter
 
 randoms = st.randoms(use_true_random=False)
 many = settings(max_examples=300, deadline=None)

@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 from clusters import rows_of
 from kafka_answers import named
 from real_cluster.steps import View, membership
-from understudy.controller import interpreter
 from understudy.controller.records import named_partition
 from understudy.controller.words import UNCHANGED
-from understudy.controller.zk import FAILOVER
+from understudy.controller.zk import interpreter
+from understudy.controller.zk.events import FAILOVER
 
 Document = dict[str, Any]
 Records = dict[str, list[Document]]

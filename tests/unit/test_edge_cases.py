@@ -11,10 +11,10 @@ import pytest
 
 from clusters import Document, cluster, partition
 from outcomes import LAI, STOP, UM, Outcome, failover, reassigning
-from understudy.controller.context import Broker, ControllerContext
 from understudy.controller.journal import Journal
 from understudy.controller.records import Assignment, LeaderAndIsr
-from understudy.controller.zk import ZkController
+from understudy.controller.zk.context import Broker, ControllerContext
+from understudy.controller.zk.events import ZkController
 
 TP = ("a", 0)
 

@@ -15,7 +15,7 @@ from kafka_answers import (
     named,
     per_receiver,
 )
-from understudy.controller import interpreter
+from understudy.controller.zk import interpreter
 
 
 @pytest.mark.parametrize("suite", [*SUITES, *EVENT_SUITES])

@@ -10,8 +10,9 @@ import pytest
 from clusters import rows_of
 from kafka_answers import Case, cases
 from kraft_answers import SUITES, answered, comparable, replayed
-from understudy.controller import kraft, kraft_interpreter
-from understudy.controller.kraft_topics import first_in_hash_order
+from understudy.controller.kraft import events as kraft
+from understudy.controller.kraft import interpreter as kraft_interpreter
+from understudy.controller.kraft.topics import first_in_hash_order
 from understudy.schemas import REPLAY_TABLES
 
 NOT_IN_KRAFT = ("replica_states", "transitions", "requests", "request_partitions")

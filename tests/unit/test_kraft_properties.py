@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from clusters import rows_of
 from kraft_answers import replayed
-from understudy.controller import kraft_interpreter
-from understudy.controller.kraft import QuorumController
-from understudy.controller.kraft_cluster import Cluster
-from understudy.controller.kraft_journal import KraftJournal
-from understudy.controller.kraft_partitions import Partition
+from understudy.controller.kraft import interpreter as kraft_interpreter
+from understudy.controller.kraft.cluster import Cluster
+from understudy.controller.kraft.events import QuorumController
+from understudy.controller.kraft.journal import KraftJournal
+from understudy.controller.kraft.partitions import Partition
 
 Json = Any
 Document = dict[str, Json]

@@ -11,11 +11,12 @@ import pytest
 from clusters import Document, cluster, partition, random_cluster, rows_of
 from kafka_answers import Row, named, per_receiver
 from legacy_answers import SUITES, Case, cases, differences
-from understudy.controller import legacy_interpreter, legacy_releases
-from understudy.controller.interpreter import SnapshotRows
-from understudy.controller.legacy_order import broker_set, picked_states, replica_set
 from understudy.controller.scope import always_touched
-from understudy.controller.zk_legacy import EVENTS, scope_of
+from understudy.controller.snapshot_rows import SnapshotRows
+from understudy.controller.zk_legacy import interpreter as legacy_interpreter
+from understudy.controller.zk_legacy import releases as legacy_releases
+from understudy.controller.zk_legacy.events import EVENTS, scope_of
+from understudy.controller.zk_legacy.order import broker_set, picked_states, replica_set
 from understudy.schemas import REPLAY_TABLES
 
 FAILOVER = {"type": "controller_failover"}

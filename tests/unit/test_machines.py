@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from understudy.controller import states
-from understudy.controller.context import Broker, ControllerContext
 from understudy.controller.elections import (
     elect_controlled_shutdown_leader,
     elect_preferred_leader,
     elect_reassigned_leader,
 )
 from understudy.controller.journal import Journal
-from understudy.controller.partition_machine import Strategy
 from understudy.controller.records import Assignment, LeaderAndIsr, minus
-from understudy.controller.zk import ZkController
+from understudy.controller.zk.context import Broker, ControllerContext
+from understudy.controller.zk.events import ZkController
+from understudy.controller.zk.partition_machine import Strategy
 
 TP = ("a", 0)
 RECORD = LeaderAndIsr(1, 4, (1, 2, 3), 10, 1, 0)

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from clusters import rows_of
-from understudy.controller import interpreter
-from understudy.controller.context import ControllerContext
 from understudy.controller.journal import Journal
-from understudy.controller.zk import FAILOVER, ZkController
+from understudy.controller.zk import interpreter
+from understudy.controller.zk.context import ControllerContext
+from understudy.controller.zk.events import FAILOVER, ZkController
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "real"
 RUNS = {"zk-3.9": 53, "zk-2.8": 37}  # run -> clean cases in it

@@ -19,10 +19,11 @@ import pytest
 
 from clusters import rows_of
 from kafka_answers import named
-from understudy.controller import kraft_broker_events, kraft_interpreter
-from understudy.controller.kraft import QuorumController
-from understudy.controller.kraft_cluster import Cluster
-from understudy.controller.kraft_journal import KraftJournal
+from understudy.controller.kraft import broker_events as kraft_broker_events
+from understudy.controller.kraft import interpreter as kraft_interpreter
+from understudy.controller.kraft.cluster import Cluster
+from understudy.controller.kraft.events import QuorumController
+from understudy.controller.kraft.journal import KraftJournal
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "real"
 

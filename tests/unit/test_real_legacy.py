@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from clusters import rows_of
-from understudy.controller import legacy_interpreter
-from understudy.controller.legacy_context import ZooKeeper
-from understudy.controller.legacy_journal import LegacyJournal
-from understudy.controller.zk_legacy import FAILOVER, LegacyController
+from understudy.controller.zk_legacy import interpreter as legacy_interpreter
+from understudy.controller.zk_legacy.context import ZooKeeper
+from understudy.controller.zk_legacy.events import FAILOVER, LegacyController
+from understudy.controller.zk_legacy.journal import LegacyJournal
 
 RECORDING = Path(__file__).parents[1] / "data" / "real" / "zk-1.0" / "cases.jsonl.gz"
 

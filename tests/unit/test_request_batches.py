@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from understudy.controller import releases
-from understudy.controller.context import Broker, ControllerContext
 from understudy.controller.journal import Journal
 from understudy.controller.records import Assignment, LeaderAndIsr
-from understudy.controller.request_batch import RequestBatch
 from understudy.controller.words import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
+from understudy.controller.zk.context import Broker, ControllerContext
+from understudy.controller.zk.request_batch import RequestBatch
 
 A, B = ("a", 0), ("b", 0)
 RECORD = LeaderAndIsr(1, 4, (1, 2), 10, 1, 0)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from understudy.controller.native.rows import Rows
+from understudy.sql import Rows
 
 _MASK = 0xFFFFFFFF
 _BITS = 5

@@ -17,14 +17,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from understudy.controller.interpreter import SnapshotRows, resume
-from understudy.controller.kraft_partitions import MIGRATING
-from understudy.controller.native.sql import NO_IDS, struct, text
+from understudy.controller.kraft.partitions import MIGRATING
 from understudy.controller.profiles import DECISIVE_SETTINGS, KRAFT, PROFILES, ZK_LEGACY
+from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.controller.states import OFFLINE_REPLICA, ONLINE_PARTITION, ONLINE_REPLICA
 from understudy.controller.words import UNCHANGED
+from understudy.controller.zk.interpreter import resume
 from understudy.names import PARTITION_KEY, SCENARIO_KEY, SNAPSHOT_KEY, TOPIC_KEY
 from understudy.schemas import PARTITION_STATES, PARTITIONS, REPLAY_TABLES, REPLICA_STATES
+from understudy.sql import NO_IDS, struct, text
 
 if TYPE_CHECKING:
     import pyarrow as pa

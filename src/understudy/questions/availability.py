@@ -20,14 +20,14 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from understudy.controller.kraft_partitions import LOST, MIGRATING, UNASSIGNED
-from understudy.controller.kraft_words import DEFAULT_MIN_ISR, MIN_ISR_SETTING
-from understudy.controller.native.sql import NO_IDS, struct, text
+from understudy.controller.kraft.partitions import LOST, MIGRATING, UNASSIGNED
+from understudy.controller.kraft.words import DEFAULT_MIN_ISR, MIN_ISR_SETTING
 from understudy.controller.profiles import KRAFT
 from understudy.controller.words import UNCLEAN_SETTING
 from understudy.names import SNAPSHOT_KEY, TOPIC_KEY
 from understudy.schemas import PARTITIONS
 from understudy.snapshot import Snapshots
+from understudy.sql import NO_IDS, struct, text
 
 INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 """Consumers and transactions stand still while these do; every answer names them."""

@@ -6,7 +6,6 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from understudy.controller.native.sql import NO_IDS
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.availability import (
     blocks_full_acks,
@@ -17,6 +16,7 @@ from understudy.questions.availability import (
     is_under_min_isr,
 )
 from understudy.snapshot import Snapshots
+from understudy.sql import NO_IDS
 
 PARTITION: Final = (*SNAPSHOT_KEY, "topic", "partition")
 STATUSES: Final = ("offline", "under_min_isr", "at_min_isr", "acks_all_blocked", "never_led")

@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from understudy import schemas
-from understudy.controller.native.sql import NO_IDS, struct, text
 from understudy.controller.profiles import KRAFT
 from understudy.controller.states import ONLINE_PARTITION
 from understudy.controller.words import NO_LEADER, UNCHANGED
@@ -25,6 +24,7 @@ from understudy.questions.compare_controllers import Controller, unforked
 from understudy.questions.compare_rules import rule
 from understudy.schemas import DIFFERENCES
 from understudy.snapshot import Snapshots
+from understudy.sql import NO_IDS, struct, text
 
 # Field -> how its value is written; what stands in the table differs in this text.
 FIELDS: Final = {

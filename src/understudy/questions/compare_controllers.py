@@ -24,15 +24,15 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from understudy import schemas
-from understudy.controller.kraft_partitions import LOST, MIGRATING, UNASSIGNED
-from understudy.controller.kraft_releases import Rules
-from understudy.controller.native.sql import text
+from understudy.controller.kraft.partitions import LOST, MIGRATING, UNASSIGNED
+from understudy.controller.kraft.releases import Rules
 from understudy.controller.profiles import KRAFT, PROFILES, ZK, Profile
 from understudy.errors import UsageError
 from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
 from understudy.scenarios import Scenario
 from understudy.snapshot import Snapshots
+from understudy.sql import text
 
 NEWEST: Final = {"zk": "3.9", "zk-legacy": "1.0", "kraft": "4.3"}
 """The release of a profile when none is named."""

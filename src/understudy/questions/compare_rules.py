@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from understudy.controller.native.sql import text
 from understudy.controller.profiles import KRAFT
 from understudy.controller.words import NO_LEADER, UNSUPPORTED_VERSION
+from understudy.sql import text
 
 
 class Rule(NamedTuple):

@@ -15,11 +15,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from understudy.controller.native.sql import NO_IDS, text
 from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.cuts import FULL_ACKS, UNAVAILABLE
 from understudy.schemas import INT, STRING
+from understudy.sql import NO_IDS, text
 
 _UNITS: Final = T.StructType([T.StructField("broker_id", INT), T.StructField("unit", STRING)])
 _NO_SETS: Final = "CAST(array() AS ARRAY<ARRAY<INT>>)"

@@ -26,7 +26,6 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from understudy.controller.native.sql import NO_IDS, struct, text
 from understudy.controller.profiles import KRAFT
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.availability import (
@@ -36,6 +35,7 @@ from understudy.questions.availability import (
     is_online,
 )
 from understudy.snapshot import Snapshots
+from understudy.sql import NO_IDS, struct, text
 
 UNAVAILABLE: Final = "unavailable"
 FULL_ACKS: Final = "full_acks_produce_unavailable"

@@ -13,9 +13,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from understudy.controller.native.sql import struct, text
 from understudy.names import SNAPSHOT_KEY
 from understudy.snapshot import Snapshots
+from understudy.sql import struct, text
 
 INSERTED: Final = "I"
 DELETED: Final = "D"

@@ -12,10 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from understudy.controller.interpreter import SnapshotRows
-from understudy.controller.kraft_words import REMOVE_TOPIC_RECORD
+from understudy.controller.kraft.words import REMOVE_TOPIC_RECORD
 from understudy.controller.profiles import PROFILES, Profile
 from understudy.controller.records import TopicPartition
+from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.controller.words import DELETE_TOPIC_WRITE, NO_LEADER
 from understudy.names import SCENARIO_KEY
 from understudy.questions.history_facts import Event

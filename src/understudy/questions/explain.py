@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from understudy import replay as replaying
-from understudy.controller.native.sql import struct
 from understudy.controller.records import TopicPartition, named_partition
 from understudy.errors import UsageError
 from understudy.names import SNAPSHOT_KEY
@@ -27,6 +26,7 @@ from understudy.scenarios import partition_name
 from understudy.schemas import TIMESTAMP
 from understudy.snapshot import Snapshots
 from understudy.sources.document import Problems
+from understudy.sql import struct
 
 INSTANT: Final = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 _OF_PARTITIONS: Final = ("changes", "decisions", "divergences")

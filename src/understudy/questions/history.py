@@ -15,13 +15,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from understudy import schemas
-from understudy.controller.native.sql import text
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.divergence import SCENARIO, compare
 from understudy.questions.history_derivation import derived
 from understudy.questions.history_facts import Event
 from understudy.questions.history_feed import feed, intervals
 from understudy.snapshot import Snapshots
+from understudy.sql import text
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from understudy.controller.native.sql import NO_IDS, null, struct, text
 from understudy.controller.profiles import DECISIVE_SETTINGS
 from understudy.controller.words import NO_LEADER
 from understudy.names import SNAPSHOT_KEY, TOPIC_KEY
 from understudy.questions.history_interval import Change, Interval, Row, Side
 from understudy.questions.history_steps import STEP_KEY, added, numbered, steps
 from understudy.snapshot import Snapshots
+from understudy.sql import NO_IDS, null, struct, text
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from understudy.controller.kraft_partitions import LOST, MIGRATING, UNASSIGNED
+from understudy.controller.kraft.partitions import LOST, MIGRATING, UNASSIGNED
 from understudy.controller.words import NO_LEADER
 from understudy.questions.history_facts import BEFORE_FAILOVER
 from understudy.questions.history_interval import Interval, Row

@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from understudy import schemas
-from understudy.controller.native.sql import struct
 from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
+from understudy.sql import struct
 
 STEP_KEY = ("cluster", "number")
 

@@ -7,10 +7,10 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from understudy.controller.native.sql import text
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.questions.before import STATUSES
 from understudy.schemas import IMPACT, RISKS, conform
+from understudy.sql import text
 
 SAFE: Final = "safe"
 WARNINGS: Final = "warnings"

@@ -7,12 +7,12 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from understudy.controller.native.sql import NO_IDS, struct, text
 from understudy.controller.profiles import KRAFT
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.questions.before import STATUSES
 from understudy.schemas import IMPACT_BROKERS, conform
 from understudy.snapshot import Snapshots
+from understudy.sql import NO_IDS, struct, text
 
 _REQUESTS: Final = ("leader_and_isr", "update_metadata", "stop_replica")
 _ROLES: Final = ("leaders", "followers", "replicas", "mentions")

@@ -11,10 +11,10 @@ from typing import Final
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from understudy.controller.native.sql import NO_IDS, struct, text
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.units import Broker, Cluster
 from understudy.snapshot import Snapshots
+from understudy.sql import NO_IDS, struct, text
 
 _VOTERS_SETTING: Final = "controller.quorum.voters"
 _VOTER: Final = re.compile(r"^\s*(\d+)@")

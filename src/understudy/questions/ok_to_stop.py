@@ -13,7 +13,6 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from understudy.controller.native.sql import text
 from understudy.questions.availability import is_internal
 from understudy.questions.cut_sets import blocking_sets, offline_sets
 from understudy.questions.cuts import (
@@ -22,6 +21,7 @@ from understudy.questions.cuts import (
     is_left_blocked,
     is_left_without_leader,
 )
+from understudy.sql import text
 
 CONFLICTS_AT_MOST: Final = 200_000
 """Distinct sets of brokers the driver takes; where there are more, each is cut down to two."""

@@ -17,7 +17,6 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from understudy.controller.native.sql import NO_IDS, struct, text
 from understudy.controller.profiles import KRAFT
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.availability import INTERNAL_TOPICS
@@ -26,6 +25,7 @@ from understudy.questions.impact import judged
 from understudy.questions.units import PAIR
 from understudy.schemas import IMPACT, RISKS
 from understudy.snapshot import Snapshots
+from understudy.sql import NO_IDS, struct, text
 
 _INTERNAL: Final = {f"internal_{n}": topic for n, topic in enumerate(INTERNAL_TOPICS)}
 _ADDED: Final = ("partitions", "unclean", "leaders_moved", *RISKS, "newly_at_min_isr", *_INTERNAL)

@@ -17,13 +17,13 @@ from typing import Final, NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from understudy.controller.native.sql import NO_IDS, text
 from understudy.controller.profiles import KRAFT
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.availability import counted, is_live, is_offline, is_online
 from understudy.questions.broker_sets import Hitting, hitting_set
 from understudy.schemas import RECOVERY, conform
 from understudy.snapshot import Snapshots
+from understudy.sql import NO_IDS, text
 
 NOBODY_ONLINE: Final = "no replica is online: there is nobody to elect"
 NOBODY_KNOWS: Final = "no replica is known to have every record: whoever leads may lack some"

@@ -19,12 +19,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from understudy.controller.native.sql import struct
 from understudy.frames import small_frame
 from understudy.questions.availability import counted, is_internal, is_online
 from understudy.questions.cut_sets import combinations
 from understudy.schemas import INT
 from understudy.snapshot import Snapshots
+from understudy.sql import struct
 
 WIDEST: Final = 8
 """In-sync brokers of a partition up to which every conflict is looked at, at most 70."""

@@ -16,7 +16,6 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from understudy import replay as replaying
-from understudy.controller.native.sql import text
 from understudy.controller.profiles import PROFILES
 from understudy.controller.states import NEW_PARTITION, OFFLINE_PARTITION, ONLINE_PARTITION
 from understudy.controller.words import DELETED, ELECTED_UNCLEAN
@@ -41,6 +40,7 @@ from understudy.schemas import (
     conform,
 )
 from understudy.snapshot import Snapshots
+from understudy.sql import text
 
 _SCHEMAS: Final = {
     "impact": IMPACT,

@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import Final
 
 from understudy.controller.native.decided import RECORD
-from understudy.controller.native.rows import Rows
-from understudy.controller.native.sql import null, struct, text
 from understudy.controller.words import (
     EPOCH_DURING_DELETE,
     LEADER_AND_ISR,
@@ -19,6 +17,7 @@ from understudy.controller.words import (
     STOP_REPLICA,
     UPDATE_METADATA,
 )
+from understudy.sql import Rows, null, struct, text
 
 BODY_FIELDS: Final = {
     "step": "INT",

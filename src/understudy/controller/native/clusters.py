@@ -13,10 +13,9 @@ from enum import IntFlag
 from typing import Final, NamedTuple
 
 from understudy.controller import releases, request_sizes
-from understudy.controller.native.rows import Rows
-from understudy.controller.native.sql import NO_IDS, struct
 from understudy.controller.words import DELETION_SETTING, UNCLEAN_SETTING
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY, TOPIC_KEY
+from understudy.sql import NO_IDS, Rows, struct
 
 _IS_TRUE: Final = "lower(trim(value)) = 'true'"
 # A reassignment cannot go on where a later controller wrote the record, or nobody did.

@@ -10,11 +10,10 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from understudy.controller.native.electing import Election
-from understudy.controller.native.rows import Rows
-from understudy.controller.native.sql import struct, text
 from understudy.controller.records import LeaderAndIsr
 from understudy.controller.words import NO_LEADER
 from understudy.names import PARTITION_KEY
+from understudy.sql import Rows, struct, text
 
 RECORD: Final = LeaderAndIsr._fields
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from understudy.controller.native.rows import Rows
-from understudy.controller.native.sql import NO_IDS, null, struct, text
 from understudy.controller.states import NEW_PARTITION, OFFLINE_PARTITION
 from understudy.controller.words import (
     CONTROLLED_SHUTDOWN_STRATEGY,
@@ -23,6 +21,7 @@ from understudy.controller.words import (
     STRANGER_IN_ISR,
     UNCLEAN_OFF,
 )
+from understudy.sql import NO_IDS, Rows, null, struct, text
 
 
 class Election(NamedTuple):

@@ -16,11 +16,10 @@ from understudy.controller.native import tables as telling
 from understudy.controller.native.clusters import TopicExceptions
 from understudy.controller.native.decided import Decided
 from understudy.controller.native.failover_facts import failover_facts
-from understudy.controller.native.rows import Rows
 from understudy.controller.native.running import settled_clusters, settled_partitions
-from understudy.controller.native.sql import text
-from understudy.controller.zk import BROKER_FAILURE, CONTROLLED_SHUTDOWN, FAILOVER
+from understudy.controller.zk.events import BROKER_FAILURE, CONTROLLED_SHUTDOWN, FAILOVER
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
+from understudy.sql import Rows, text
 
 
 class _Kind(NamedTuple):

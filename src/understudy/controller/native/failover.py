@@ -22,8 +22,6 @@ from understudy.controller.native.decided import (
     with_removals,
 )
 from understudy.controller.native.electing import OFFLINE_ELECTION, with_election
-from understudy.controller.native.rows import Rows
-from understudy.controller.native.sql import NO_IDS, null, text
 from understudy.controller.states import (
     DELETION_INELIGIBLE,
     NEW_PARTITION,
@@ -33,9 +31,10 @@ from understudy.controller.states import (
     ONLINE_REPLICA,
 )
 from understudy.controller.words import NO_LEADER
-from understudy.controller.zk import FAILOVER
+from understudy.controller.zk.events import FAILOVER
 from understudy.names import SNAPSHOT_KEY, TOPIC_KEY
 from understudy.schemas import PARTITIONS
+from understudy.sql import NO_IDS, Rows, null, text
 
 # Cheap to test, since it runs over every partition: a few comparisons with short lists.
 _HEALTHY: Final = """

@@ -20,8 +20,8 @@ from understudy.controller.native.clusters import (
     plain_values,
     with_cluster,
 )
-from understudy.controller.native.rows import Rows
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
+from understudy.sql import Rows
 
 
 def failover_facts(

@@ -20,11 +20,10 @@ from understudy.controller.native.clusters import (
 )
 from understudy.controller.native.decided import Decided, with_liveness, with_removals
 from understudy.controller.native.electing import OFFLINE_ELECTION, with_election
-from understudy.controller.native.rows import Rows
-from understudy.controller.native.sql import text
 from understudy.controller.states import OFFLINE_PARTITION, ONLINE_PARTITION
-from understudy.controller.zk import BROKER_FAILURE
+from understudy.controller.zk.events import BROKER_FAILURE
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
+from understudy.sql import Rows, text
 
 # --- What a failure knows: one small row per scenario ------------------------------------------
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from understudy.controller.native.sql import text
 from understudy.controller.states import OFFLINE_PARTITION
 from understudy.controller.words import (
     ELECTED,
@@ -20,6 +19,7 @@ from understudy.controller.words import (
     SHRUNK,
     UNCHANGED,
 )
+from understudy.sql import text
 
 _IS_OFFLINE: Final = f"state_after = {text(OFFLINE_PARTITION)}"
 

@@ -12,11 +12,10 @@ from understudy.controller import request_sizes
 from understudy.controller.native.bodies import BODY_FIELDS
 from understudy.controller.native.clusters import CLUSTER_NUMBER
 from understudy.controller.native.decided import RECORD, Decided
-from understudy.controller.native.rows import Rows
-from understudy.controller.native.sql import NO_IDS, select, struct, text
 from understudy.controller.words import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
 from understudy.names import PARTITION_KEY, SCENARIO_KEY
 from understudy.schemas import REQUEST_PARTITIONS, REQUESTS
+from understudy.sql import NO_IDS, Rows, select, struct, text
 
 
 def request_partitions(decided: Decided) -> Rows:

@@ -18,8 +18,6 @@ from understudy.controller.native.clusters import (
     ids_of,
 )
 from understudy.controller.native.decided import AS_MANY_AS_THERE_ARE
-from understudy.controller.native.rows import Rows
-from understudy.controller.native.sql import text
 from understudy.controller.states import (
     NEW_PARTITION,
     OFFLINE_PARTITION,
@@ -29,6 +27,7 @@ from understudy.controller.states import (
 )
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY, TOPIC_KEY
 from understudy.schemas import PARTITIONS
+from understudy.sql import Rows, text
 
 # The state of ``replica`` before the event, and after it if all it can do is to go offline.
 REPLICA_BEFORE: Final = (

@@ -12,11 +12,10 @@ from understudy.controller.native import bodies, running, tables
 from understudy.controller.native.clusters import Role, ids_of, numbered_steps, plain_values
 from understudy.controller.native.decided import Decided, with_liveness, with_removals
 from understudy.controller.native.electing import SHUTDOWN_ELECTION, with_shutdown_election
-from understudy.controller.native.rows import Rows
-from understudy.controller.native.sql import NO_IDS, text
 from understudy.controller.states import ONLINE_PARTITION
-from understudy.controller.zk import CONTROLLED_SHUTDOWN
+from understudy.controller.zk.events import CONTROLLED_SHUTDOWN
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
+from understudy.sql import NO_IDS, Rows, text
 
 # --- What a shutdown knows: one small row per scenario -----------------------------------------
 

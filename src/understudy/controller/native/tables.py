@@ -11,8 +11,6 @@ from functools import reduce
 
 from understudy.controller.native import outcomes
 from understudy.controller.native.decided import RECORD, Decided
-from understudy.controller.native.rows import Rows
-from understudy.controller.native.sql import select, text
 from understudy.controller.states import (
     OFFLINE_PARTITION,
     OFFLINE_REPLICA,
@@ -44,6 +42,7 @@ from understudy.schemas import (
     REPLICA_STATES,
     TRANSITIONS,
 )
+from understudy.sql import Rows, select, text
 
 
 def partition_states(decided: Decided) -> Rows:

@@ -13,11 +13,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from understudy import schemas
-from understudy.controller.native.sql import NO_IDS, struct
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions import availability, history
 from understudy.questions.divergence import UNEXPLAINED
 from understudy.snapshot import Snapshots
+from understudy.sql import NO_IDS, struct
 
 PLACES: Final = T.StructType(
     [

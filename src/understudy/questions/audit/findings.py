@@ -11,13 +11,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from understudy import schemas
-from understudy.controller.native.sql import null, text
 from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.audit import facts
 from understudy.questions.audit.rule import SUBJECTS, Rule, Subject
 from understudy.questions.audit.rule_set import RuleSet, Silence
 from understudy.snapshot import Snapshots
+from understudy.sql import null, text
 
 _LOAD_COLUMNS: Final = (
     *("leaders", "all_leaders", "preferred", "preferred_led"),

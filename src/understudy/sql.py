@@ -1,0 +1,112 @@
+"""Rows and column expressions as SQL text: put together for nothing, analysed once.
+
+Spark analyses the whole plan again at each step that is added to a frame, and each node of a Column
+costs a call into the JVM. A replay has hundreds of steps with tens of thousands of nodes. Nothing
+from input ever becomes part of the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Concatenate, Final, NamedTuple, ParamSpec
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from understudy.names import PARTITION_KEY
+
+P = ParamSpec("P")
+
+
+class Rows(NamedTuple):
+    """A query and the frames it names; the steps are those of a frame, in the same words."""
+
+    query: str  # of names and expressions of ours; nothing from input ever becomes part of it
+    frames: Mapping[str, DataFrame]
+
+    @classmethod
+    def of(cls, frame: DataFrame) -> Rows:
+        name = f"frame_{id(frame)}"
+        return cls(f"SELECT * FROM {{{name}}}", {name: frame})
+
+    def frame(self) -> DataFrame:
+        # The query takes frames by way of views, and with a view Spark drops what it has cached of
+        # the very same plan: so none of them is.
+        others = {name: frame.where("true") for name, frame in self.frames.items()}
+        spark = next(iter(self.frames.values())).sparkSession
+        return spark.sql(self.query, None, **others)
+
+    def kept(self) -> Rows:
+        """The same over a frame of its own, for the caller to keep in memory."""
+        return Rows.of(self.frame())
+
+    @property
+    def only_frame(self) -> DataFrame:
+        (frame,) = self.frames.values()
+        return frame
+
+    def select(self, *columns: str, hint: str = "") -> Rows:
+        return self._then(f"SELECT {hint}{', '.join(columns)} FROM ({self.query})")
+
+    def where(self, condition: str) -> Rows:
+        return self._then(f"SELECT * FROM ({self.query}) WHERE {condition}")
+
+    def drop(self, *columns: str) -> Rows:
+        return self.select(f"* EXCEPT ({', '.join(columns)})")
+
+    def coalesce(self, partitions: int) -> Rows:
+        return self.select("*", hint=f"/*+ COALESCE({partitions}) */ ")
+
+    def union(self, other: Rows) -> Rows:
+        return self._then(f"({self.query}) UNION ALL ({other.query})", other)
+
+    def join(
+        self, other: Rows, on: Sequence[str], how: str = "INNER", *, broadcast: bool = False
+    ) -> Rows:
+        hint = "/*+ BROADCAST(other) */ " if broadcast else ""
+        joined = f"({self.query}) {how} JOIN ({other.query}) AS other USING ({', '.join(on)})"
+        return self._then(f"SELECT {hint}* FROM {joined}", other)
+
+    def grouped(self, by: Sequence[str], *aggregates: str) -> Rows:
+        columns = ", ".join([*by, *aggregates])
+        return self._then(f"SELECT {columns} FROM ({self.query}) GROUP BY {', '.join(by)}")
+
+    def transform(
+        self, step: Callable[Concatenate[Rows, P], Rows], *args: P.args, **kwargs: P.kwargs
+    ) -> Rows:
+        return step(self, *args, **kwargs)
+
+    def _then(self, query: str, *others: Rows) -> Rows:
+        frames = dict(self.frames)
+        for other in others:
+            frames.update(other.frames)
+        return Rows(query, frames)
+
+
+NO_IDS: Final = "CAST(array() AS ARRAY<INT>)"
+
+
+def text(value: str) -> str:
+    """A string literal."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def null(kind: str) -> str:
+    return f"CAST(NULL AS {kind})"
+
+
+def struct(**fields: str) -> str:
+    inside = ", ".join(f"'{name}', {value}" for name, value in fields.items())
+    return f"named_struct({inside})"
+
+
+def select(rows: Rows, schema: T.StructType, **values: str) -> Rows:
+    """Project onto *schema*: columns by name from *values*, then the keys, else null."""
+    given = {**{name: name for name in PARTITION_KEY}, **values}
+    return rows.select(
+        *(
+            f"CAST({given.get(field.name, 'NULL')} AS {field.dataType.simpleString()})"
+            f" AS {field.name}"
+            for field in schema
+        )
+    )
