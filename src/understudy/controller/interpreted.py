@@ -8,6 +8,7 @@ The untouched partitions' state rows are those of a settled controller and need 
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BATCH_ROWS: Final = 10_000
+_PARTITIONS_PER_COLLECTION: Final = 100_000
 _NUMBER: Final = f"xxhash64({', '.join(SNAPSHOT_KEY)})"
 _PARTITION_COLUMNS: Final = tuple(n for n in PARTITIONS.names if n not in SNAPSHOT_KEY)
 _TABLE: Final = "table_name"
@@ -366,17 +368,30 @@ def _table(done: DataFrame, name: str) -> DataFrame:
 
 
 def _replay_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    output = _Output()
-    for key, header, partitions in _scenarios(batches):
-        rows = _snapshot_rows(header, partitions)
-        events = [json.loads(event) for event in header["events"]]
-        resumed = header["resumed"]
-        if resumed is not None:
-            found = resume(rows, events[0], resumed["offline_order"], resumed["steps"])
-        else:
-            found = PROFILES[header["snapshot"]["profile"]].replay(rows, events)
-        yield from output.add(key, found)
-    yield from output.flush()
+    # Millions of rows are made that all live for a while. To look for cycles among them again and
+    # again takes half of the time; once for so many partitions is enough.
+    gc.disable()
+    try:
+        output = _Output()
+        replayed = 0
+        for key, header, partitions in _scenarios(batches):
+            yield from output.add(key, _replayed(header, partitions))
+            replayed += len(partitions)
+            if replayed > _PARTITIONS_PER_COLLECTION:
+                gc.collect()
+                replayed = 0
+        yield from output.flush()
+    finally:
+        gc.enable()
+
+
+def _replayed(header: dict[str, Any], partitions: dict[tuple[str, int], dict[str, Any]]) -> Rows:
+    rows = _snapshot_rows(header, partitions)
+    events = [json.loads(event) for event in header["events"]]
+    resumed = header["resumed"]
+    if resumed is not None:
+        return resume(rows, events[0], resumed["offline_order"], resumed["steps"])
+    return PROFILES[header["snapshot"]["profile"]].replay(rows, events)
 
 
 def _scenarios(
@@ -441,6 +456,7 @@ class _Output:
         for name, rows in found.items():
             self._rows[name] += rows
             self._keys[name] += [key] * len(rows)
+            rows.clear()  # whoever made them may stay until garbage is collected
             if len(self._rows[name]) >= _BATCH_ROWS:
                 yield from self._take(name)
 

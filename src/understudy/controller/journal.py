@@ -21,6 +21,7 @@ class Journal:
         self.event = 0
         self.event_type = ""
         self.step = 0
+        self._at: Row = ()  # what every row begins with
         self.transitions: list[Row] = []
         self.metadata_writes: list[Row] = []
         self.requests: list[Row] = []
@@ -46,12 +47,11 @@ class Journal:
     def begin_event(self, event_type: str) -> None:
         self.event += 1
         self.event_type = event_type
+        self._at = (self.step, self.event, self.event_type)
 
     def begin_step(self) -> None:
         self.step += 1
-
-    def _at(self) -> Row:
-        return (self.step, self.event, self.event_type)
+        self._at = (self.step, self.event, self.event_type)
 
     def transition(
         self,
@@ -67,9 +67,7 @@ class Journal:
         shown: Row = (None, None, None)
         if record is not None:
             shown = (record.leader, record.isr, record.leader_epoch)
-        self.transitions.append(
-            (*self._at(), machine, *tp, replica, *change, result, error, *shown)
-        )
+        self.transitions.append((*self._at, machine, *tp, replica, *change, result, error, *shown))
 
     def state_written(self, tp: TopicPartition, record: LeaderAndIsr) -> None:
         self._written(STATE_WRITE, *tp, *record, None, None, None)
@@ -86,17 +84,17 @@ class Journal:
         self._written(DELETE_TOPIC_WRITE, topic, *(None,) * 10)
 
     def _written(self, *columns: Any) -> None:  # noqa: ANN401 - a row of many types
-        self.metadata_writes.append((len(self.metadata_writes) + 1, *self._at(), *columns))
+        self.metadata_writes.append((len(self.metadata_writes) + 1, *self._at, *columns))
 
     def event_result(self, tp: TopicPartition | None, error: str | None) -> None:
         """What the event answers for a partition; without one, for itself as a whole."""
         self.event_results.append((self.event, self.event_type, *(tp or (None, None)), error))
 
     def request(self, *columns: Any) -> None:  # noqa: ANN401 - a row of many types
-        self.requests.append((*self._at(), *columns))
+        self.requests.append((*self._at, *columns))
 
     def request_partition(self, *columns: Any) -> None:  # noqa: ANN401
-        self.request_partitions.append((*self._at(), *columns))
+        self.request_partitions.append((*self._at, *columns))
 
     def decision(
         self,
@@ -110,6 +108,6 @@ class Journal:
         reason: str,
     ) -> None:
         self.decisions.append(
-            (*self._at(), *tp, strategy, candidates, chosen, clean, unclean_allowed_by, reason)
+            (*self._at, *tp, strategy, candidates, chosen, clean, unclean_allowed_by, reason)
         )
         self.last_election[tp] = (strategy, clean, reason)

@@ -175,7 +175,8 @@ def _put_assignment(
     assigned: tuple[int, str] | None,
     around: Surroundings,
 ) -> None:
-    if around.rules.has_directories:
+    moves = assigned is not None or target.replicas != partition.replicas
+    if moves and around.rules.has_directories:
         known = partition.directory_of
         if assigned is not None:
             known[assigned[0]] = assigned[1]

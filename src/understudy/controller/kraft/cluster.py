@@ -119,9 +119,9 @@ class Cluster:
     def why_not_in_online_directory(self, broker_id: int, partition: Partition) -> str | None:
         if not self.rules.checks_directories:
             return None
-        directory = partition.directory_of.get(broker_id)
-        if directory is None:
+        if broker_id not in partition.replicas:
             return NOT_ASSIGNED
+        directory = partition.directories[partition.replicas.index(broker_id)]
         broker = self.brokers.get(broker_id)
         return None if broker is None or broker.has_online(directory) else LOG_DIR_OFFLINE
 

@@ -217,9 +217,9 @@ def metadata_writes(decided: Decided, later: Rows | None = None) -> Rows:
         kind=text(STATE_WRITE),
         **{name: name for name in ("seq", "step", *RECORD)},
     )
-    in_order = (
-        f"row_number() OVER (PARTITION BY {', '.join(SCENARIO_KEY)}"
-        " ORDER BY step, seq, topic, partition)"
+    in_order = (  # nullable, as every column is
+        f"nullif(row_number() OVER (PARTITION BY {', '.join(SCENARIO_KEY)}"
+        " ORDER BY step, seq, topic, partition), 0)"
     )
     every = writes if later is None else writes.union(later)
     return every.select(

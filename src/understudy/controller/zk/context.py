@@ -130,13 +130,20 @@ class ControllerContext:
 
     def is_online(self, broker: int, tp: TopicPartition) -> bool:
         """Kafka's isReplicaOnline: does not look at the assignment."""
-        return self.is_live(broker) and tp not in self.offline_dirs.get(broker, ())
+        return (
+            broker in self.live
+            and broker not in self.shutting_down
+            and tp not in self.offline_dirs.get(broker, ())
+        )
 
     def is_online_or_shutting_down(self, broker: int, tp: TopicPartition) -> bool:
         return broker in self.live and tp not in self.offline_dirs.get(broker, ())
 
     def online_among(self, brokers: Iterable[int], tp: TopicPartition) -> Ids:
-        return tuple(b for b in brokers if self.is_online(b, tp))
+        return tuple([b for b in brokers if self.is_online(b, tp)])
+
+    def offline_among(self, brokers: Iterable[int], tp: TopicPartition) -> Ids:
+        return tuple([b for b in brokers if not self.is_online(b, tp)])
 
     def why_not_online(self, broker: int, tp: TopicPartition) -> str | None:
         """Why a replica is not online, or None when it is."""

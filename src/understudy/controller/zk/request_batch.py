@@ -91,7 +91,7 @@ class RequestBatch:
             known = self._metadata.get(tp)
             # Nobody comes or goes during a batch, so an unchanged partition is told as it was.
             if known is None or known.cached is not record or known.replicas is not replicas:
-                offline = tuple(r for r in replicas if not context.is_online(r, tp))
+                offline = context.offline_among(replicas, tp)
                 self._metadata[tp] = _MetadataBody(record, replicas, offline)
 
     def send(self) -> None:
@@ -190,13 +190,14 @@ class _Totals:
         body = size.per_partition + request_sizes.ELEMENT * elements
         if size.names_per_partition:
             body += len(topic)
+        partitions, total, topics = self._partitions, self._bytes, self._topics
         for broker in brokers:
-            self._partitions[broker] = self._partitions.get(broker, 0) + 1
-            self._bytes[broker] = self._bytes.get(broker, 0) + body
-            if (broker, topic) not in self._topics:
-                self._topics.add((broker, topic))
+            partitions[broker] = partitions.get(broker, 0) + 1
+            total[broker] = total.get(broker, 0) + body
+            if (broker, topic) not in topics:
+                topics.add((broker, topic))
                 if not size.names_per_partition:
-                    self._bytes[broker] += size.per_topic + len(topic)
+                    total[broker] += size.per_topic + len(topic)
 
     def write(self, journal: Journal, receivers: Ids | None = None) -> None:
         """One request for each receiver; those named all get what was added for anyone."""
