@@ -30,6 +30,7 @@ ZK_39 = Controller(ZK, "3.9")
 KRAFT_43 = Controller(KRAFT, "4.3", elr=False)
 KRAFT_43_ELR = Controller(KRAFT, "4.3", elr=True)
 KRAFT_40 = Controller(KRAFT, "4.0", elr=False)
+ZK_AND_KRAFT = [ZK_39, KRAFT_43, KRAFT_43_ELR]
 
 Case = tuple[Document, list[Document]]
 Key = tuple[str, str, int, str, str]  # cluster, topic, partition, field, the other controller
@@ -156,11 +157,22 @@ def shown(value: object) -> str | None:
 # --- Properties ----------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def zk_against_kraft(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[list[Case], list[Any]]:
+    """Random cases and those of the rules in one run, and how the controllers differ."""
+    of_rules = [({**doc, "cluster": name}, events) for name, (doc, events, _) in RULE_CASES.items()]
+    cases = [*zk_cases(range(60)), *of_rules]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("understudy.replay.SMALL", 10**9)
+        return cases, compared(spark, tmp_path_factory.mktemp("zk"), cases, ZK_AND_KRAFT)
+
+
 def test_the_differences_are_those_of_the_replays_one_by_one(
-    spark: SparkSession, tmp_path: Path
+    zk_against_kraft: tuple[list[Case], list[Any]],
 ) -> None:
-    cases, controllers = zk_cases(range(60)), [ZK_39, KRAFT_43, KRAFT_43_ELR]
-    rows = compared(spark, tmp_path, cases, controllers)
+    cases, rows = zk_against_kraft
     found = {
         (row.cluster, row.topic, row.partition, row.field, row.controller_b): (
             row.value_a,
@@ -168,7 +180,7 @@ def test_the_differences_are_those_of_the_replays_one_by_one(
         )
         for row in rows
     }
-    assert found == by_hand(cases, controllers)
+    assert found == by_hand(cases, ZK_AND_KRAFT)
     assert len(rows) == len(found)
     assert UNKNOWN not in {row.rule for row in rows}
     assert {row.field for row in rows} == set(compare.FIELDS)
@@ -271,12 +283,12 @@ RULE_CASES: dict[str, tuple[Document, list[Document], dict[str, str]]] = {
 
 
 def test_each_difference_is_laid_at_the_rule_that_makes_it(
-    spark: SparkSession, tmp_path: Path
+    zk_against_kraft: tuple[list[Case], list[Any]],
 ) -> None:
-    cases = [({**doc, "cluster": name}, events) for name, (doc, events, _) in RULE_CASES.items()]
     found: dict[str, dict[str, set[str]]] = {name: {} for name in RULE_CASES}
-    for row in compared(spark, tmp_path, cases, [ZK_39, KRAFT_43, KRAFT_43_ELR]):
-        found[row.cluster].setdefault(row.controller_b, set()).add(row.rule)
+    for row in zk_against_kraft[1]:
+        if row.cluster in found:
+            found[row.cluster].setdefault(row.controller_b, set()).add(row.rule)
     expected = {
         name: {other: {rule} for other, rule in rules.items()}
         for name, (_, _, rules) in RULE_CASES.items()

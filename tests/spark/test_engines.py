@@ -27,7 +27,7 @@ from understudy.controller.words import UNCHANGED
 from understudy.names import SCENARIO_KEY
 from understudy.schemas import PARTITION_STATES
 
-CLUSTERS_PER_EXAMPLE = 1_000
+FEW, MANY = 300, 2_000  # random clusters in one run
 # What ends a failure that told nobody anything differs between these.
 RELEASES = ("2.4", "2.8", "3.0", "3.1", "3.9")
 OUTCOME = PARTITION_STATES.names.index("outcome") - len(SCENARIO_KEY)
@@ -60,7 +60,15 @@ def test_every_recorded_failover(spark: SparkSession, tmp_path: Path) -> None:
     assert differences(spark, tmp_path, recorded(*kafka_answers.SUITES)) == []
 
 
-@pytest.mark.parametrize("changed_only", [False, True])
+@pytest.mark.parametrize(
+    ("clusters", "changed_only"),
+    [
+        (FEW, False),
+        (FEW, True),
+        pytest.param(MANY, False, marks=pytest.mark.slow),
+        pytest.param(MANY, True, marks=pytest.mark.slow),
+    ],
+)
 @settings(
     max_examples=1,
     deadline=None,
@@ -70,10 +78,10 @@ def test_every_recorded_failover(spark: SparkSession, tmp_path: Path) -> None:
 @given(seed=st.integers(0, 2**32))
 @pytest.mark.usefixtures("native")
 def test_single_events_of_random_clusters(
-    spark: SparkSession, tmp_path: Path, seed: int, *, changed_only: bool
+    spark: SparkSession, tmp_path: Path, seed: int, clusters: int, *, changed_only: bool
 ) -> None:
     """Every kind of event with a native form twice over each cluster, all in one plan."""
-    cases = single_events(Random(seed), CLUSTERS_PER_EXAMPLE)
+    cases = single_events(Random(seed), clusters)
     found = differences(spark, tmp_path, cases, changed_only=changed_only)
     assert not found, min(found, key=lambda each: len(str(each)))
 
