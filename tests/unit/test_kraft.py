@@ -63,7 +63,10 @@ def test_only_the_partitions_in_scope_have_to_be_replayed(suite: list[Case]) -> 
     for case in suite:
         rows, events = rows_of(case.snapshot), case.scenario["events"]
         scope = kraft.scope_of(events)
-        touched = [p for p in rows.partitions if scope.touches(p) or kraft.always_touched(p)]
+        elr = bool(rows.snapshot["elr_enabled"])
+        touched = [
+            p for p in rows.partitions if scope.touches(p) or kraft.always_touched(p, elr=elr)
+        ]
         whole = kraft_interpreter.replay(rows, events)
         part = kraft_interpreter.replay(rows._replace(partitions=touched), events)
         for name in ("metadata_writes", "decisions", "event_results", "broker_states"):

@@ -90,6 +90,7 @@ def tables(
 _EVERY: Final = "'every partition'"
 _IN_TROUBLE: Final = "'in trouble'"
 _UNFINISHED: Final = "'being reassigned or deleted'"
+_FIRST: Final = "'first of its topic'"
 
 
 def _broker_key(broker: str) -> str:
@@ -109,6 +110,7 @@ SCOPES: Final = T.StructType(
         T.StructField("number", T.IntegerType()),
         T.StructField("profile", T.StringType()),
         T.StructField("everything", T.BooleanType()),
+        T.StructField("first_partitions", T.BooleanType()),
         T.StructField("on_brokers", T.ArrayType(T.IntegerType())),
         T.StructField("of_topics", T.ArrayType(T.StringType())),
         T.StructField(
@@ -138,6 +140,7 @@ def scope_rows(
                 number,
                 profile,
                 scope.everything,
+                scope.first_partitions,
                 sorted(scope.brokers),
                 sorted(scope.topics),
                 named,
@@ -151,10 +154,13 @@ def _with_scope_keys(scenarios: DataFrame, known: DataFrame, scopes: DataFrame) 
       WHEN everything THEN array(xxhash64(cluster_number, {_EVERY}))
       ELSE concat(
         array(xxhash64(cluster_number, {_IN_TROUBLE})),
+        IF(first_partitions OR elr_enabled, array(xxhash64(cluster_number, {_FIRST})), array()),
         transform(on_brokers, b -> {_broker_key("b")}),
         transform(of_topics, t -> {_topic_key("t")}),
         transform(named, p -> {_partition_key("p.topic", "p.partition")})) END"""
-    about = known.selectExpr(*SNAPSHOT_KEY, "cluster_number", "snapshot.profile")
+    about = known.selectExpr(
+        *SNAPSHOT_KEY, "cluster_number", "snapshot.profile", "snapshot.elr_enabled"
+    )
     return (
         scenarios.join(about.hint("broadcast"), on=list(SNAPSHOT_KEY))
         .join(scopes.hint("broadcast"), on=["number", "profile"])
@@ -165,10 +171,10 @@ def _with_scope_keys(scenarios: DataFrame, known: DataFrame, scopes: DataFrame) 
 def _with_touch_keys(partitions: DataFrame, known: DataFrame) -> DataFrame:
     """Partitions with the keys they answer to (Scope.touches, always_touched)."""
     unfinished = "size(adding) + size(removing) > 0 OR array_contains(queued_topics, topic)"
-    # The first partition of a topic bounds its min ISR in KRaft, and shows that there is a topic.
     in_trouble = f"""NOT has_state OR NOT array_contains(live, leader)
-        OR array_contains(offline_dirs, leader) OR {unfinished}
-        OR (profile = {text(KRAFT.name)} AND partition = 0)"""
+        OR array_contains(offline_dirs, leader) OR {unfinished}"""
+    # It bounds the min ISR of its topic in KRaft, and shows that there is a topic.
+    is_first = f"profile = {text(KRAFT.name)} AND partition = 0"
     on = "array_distinct(concat(replicas, array(leader)))"
     keys = f"""concat(
         array(
@@ -176,7 +182,8 @@ def _with_touch_keys(partitions: DataFrame, known: DataFrame) -> DataFrame:
           {_topic_key("topic")},
           {_partition_key("topic", "partition")},
           IF({in_trouble}, xxhash64(cluster_number, {_IN_TROUBLE}), NULL),
-          IF({unfinished}, xxhash64(cluster_number, {_UNFINISHED}), NULL)),
+          IF({unfinished}, xxhash64(cluster_number, {_UNFINISHED}), NULL),
+          IF({is_first}, xxhash64(cluster_number, {_FIRST}), NULL)),
         transform({on}, b -> {_broker_key("b")}))"""
     about = known.selectExpr(
         *SNAPSHOT_KEY, "cluster_number", "live", "queued_topics", "snapshot.profile"

@@ -21,6 +21,7 @@ class Scope:
     topics: frozenset[str] = frozenset()
     partitions: frozenset[TopicPartition] = frozenset()
     everything: bool = False
+    first_partitions: bool = False  # of all topics: they show which topics there are
 
     def __or__(self, other: Scope) -> Scope:
         return Scope(
@@ -28,12 +29,14 @@ class Scope:
             self.topics | other.topics,
             self.partitions | other.partitions,
             self.everything or other.everything,
+            self.first_partitions or other.first_partitions,
         )
 
     def touches(self, partition: Mapping[str, Any]) -> bool:
         """Whether a row of ``partitions`` is in this scope."""
         return (
             self.everything
+            or (self.first_partitions and partition["partition"] == 0)
             or partition["topic"] in self.topics
             or (partition["topic"], partition["partition"]) in self.partitions
             or partition["leader"] in self.brokers

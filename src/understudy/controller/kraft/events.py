@@ -15,7 +15,7 @@ from understudy.controller.kraft import leader_events as leaders
 from understudy.controller.kraft import topic_events as topics
 from understudy.controller.kraft.controller import Controller, Event, unsupported
 from understudy.controller.kraft.errors import RefusedError
-from understudy.controller.records import named_partition
+from understudy.controller.records import TopicPartition, named_partition
 from understudy.controller.scope import EVERYTHING, NOTHING, Scope
 from understudy.controller.words import NO_LEADER
 
@@ -68,20 +68,27 @@ def _its_brokers(event: Event) -> Scope:
     return Scope(brokers=frozenset(event["brokers"]))
 
 
+def _named(
+    *, topics: frozenset[str] = frozenset(), partitions: frozenset[TopicPartition] = frozenset()
+) -> Scope:
+    """What somebody asks for by name may not be there, and a new name may be too like another."""
+    return Scope(topics=topics, partitions=partitions, first_partitions=True)
+
+
 def _its_topic(event: Event) -> Scope:
-    return Scope(topics=frozenset([event["topic"]]))
+    return _named(topics=frozenset([event["topic"]]))
 
 
 def _its_topics(event: Event) -> Scope:
-    return Scope(topics=frozenset((*(event.get("topics") or ()), *(event.get("removed") or ()))))
+    return _named(topics=frozenset((*(event.get("topics") or ()), *(event.get("removed") or ()))))
 
 
 def _its_partitions(event: Event) -> Scope:
-    return Scope(partitions=frozenset(map(named_partition, event["partitions"])))
+    return _named(partitions=frozenset(map(named_partition, event["partitions"])))
 
 
 def _its_partition(event: Event) -> Scope:
-    return Scope(partitions=frozenset([named_partition(event["partition"])]))
+    return _named(partitions=frozenset([named_partition(event["partition"])]))
 
 
 def _preferred(event: Event) -> Scope:
@@ -123,10 +130,10 @@ def scope_of(events: Iterable[Event]) -> Scope:
     return reduce(or_, (EVENTS[event["type"]].scope(event) for event in known), NOTHING)
 
 
-def always_touched(partition: Mapping[str, Any]) -> bool:
+def always_touched(partition: Mapping[str, Any], *, elr: bool) -> bool:
     """Whether a row of ``partitions`` is needed whatever happens.
 
-    A broker that returns is tried on every leaderless partition. Partition 0 says that its topic
-    is there, and its replicas bound the topic's minimum ISR.
+    A broker that returns is tried on every leaderless partition. With eligible leader replicas the
+    minimum ISR counts, and the replicas of partition 0 bound that of its topic.
     """
-    return partition["leader"] in (None, NO_LEADER) or partition["partition"] == 0
+    return partition["leader"] in (None, NO_LEADER) or (elr and partition["partition"] == 0)
