@@ -108,6 +108,7 @@ def replay(
             configs=snapshots.configs,
             scenarios=_to_interpret(resolved, taken),
             scopes=_scopes(spark, asked, survey.profiles),
+            profiles=survey.profiles,
             changed_only=changed_only,
         )
         found = others.tables | _only_changed(others.tables) if changed_only else others.tables

@@ -29,18 +29,20 @@ SAMPLE: Final = ROOT / "data" / "sample"
 UNDERSTUDY: Final = Path(sys.executable).with_name("understudy")
 
 HEAP: Final = "2g"
+SMALL_HEAP: Final = "1g"
 CORES: Final = 2
 OVERHEAD_PARTITIONS: Final = 1_000  # so few that the time is all overhead
 FULL_PARTITIONS: Final = 5_000_000
 SEQUENCE_PARTITIONS: Final = 100_000
 SEQUENCE_RATE: Final = 500_000
+MANY: Final = 1_000
 FEW: Final = 100  # below that, overhead is most of it
 BROKERS: Final = 200
 REPLICATION: Final = 3
 FLAT: Final = 1.2
 KAFKAS_PACE: Final = 8
 SMALL: Final = 1.5
-PARTS: Final = ("throughput", "scaling", "sequences", "small", "plans", "pace", "kraft")
+PARTS: Final = ("throughput", "scaling", "sequences", "heap", "small", "plans", "pace", "kraft")
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "throughput": lambda: throughput(sizes, arguments.rounds),
         "scaling": lambda: scaling(sizes, arguments.rounds),
         "sequences": lambda: sequences(arguments.rounds),
+        "heap": small_heap,
         "small": lambda: small(arguments.rounds),
         "plans": plans,
         "pace": lambda: pace(sizes, arguments.rounds),
@@ -152,9 +155,11 @@ def sequences(rounds: int) -> list[Line]:
     }
     taken = _repeated(list(takes.values()), [SEQUENCE_PARTITIONS], rounds)
     touched = SEQUENCE_PARTITIONS * REPLICATION / BROKERS  # by one failure
+    overhead = min(taken[take]["best"] for take in takes.values())
     lines = []
     for (count, events), take in takes.items():
         rate = touched * count * events / taken[take]["best"]
+        beyond = 1e6 * (taken[take]["best"] - overhead) / (touched * count * events)
         lines.append(
             Line(
                 what=f"{count} scenarios of {events} failures",
@@ -162,16 +167,37 @@ def sequences(rounds: int) -> list[Line]:
                 value=f"{rate:,.0f}/s",
                 target=f">= {SEQUENCE_RATE:,}/s" if count * events > FEW else "",
                 holds=rate >= SEQUENCE_RATE if count * events > FEW else None,
-                detail=f"best {taken[take]['best']:.2f} s; partition-events, tables written",
+                detail=(
+                    f"best {taken[take]['best']:.2f} s; partition-events, tables written; "
+                    f"{beyond:.1f} us each beyond the shortest of these"
+                ),
             )
         )
     return lines
 
 
-def _repeated(takes: Sequence[str], sizes: Sequence[int], rounds: int) -> dict[str, Any]:
+def small_heap() -> list[Line]:
+    """A thousand failures in a heap that cannot hold what they touch."""
+    take = f"failures-{MANY}x1@{SEQUENCE_PARTITIONS}"
+    taken = _repeated([take], [SEQUENCE_PARTITIONS], 1, heap=SMALL_HEAP)[take]
+    return [
+        Line(
+            what=f"{MANY} single failures in a heap of {SMALL_HEAP}",
+            size=f"{SEQUENCE_PARTITIONS:,}",
+            value=f"{taken['best']:.2f} s",
+            target="ends",
+            holds=True,
+            detail="a heap that is too small fails the measurement",
+        )
+    ]
+
+
+def _repeated(
+    takes: Sequence[str], sizes: Sequence[int], rounds: int, *, heap: str = HEAP
+) -> dict[str, Any]:
     for size in sizes:
         _run("store", "--partitions", str(size), "--home", str(HOME))
-    return _result("repeat", *takes, "--rounds", str(rounds))
+    return _result("repeat", *takes, "--rounds", str(rounds), heap=heap)
 
 
 def _both(measured: dict[str, Any], against: dict[str, Any]) -> str:
@@ -323,23 +349,23 @@ def table(lines: Sequence[Line]) -> str:
     )
 
 
-def _result(*arguments: str) -> dict[str, Any]:
+def _result(*arguments: str, heap: str = HEAP) -> dict[str, Any]:
     path = HOME / "part.json"
     path.unlink(missing_ok=True)
-    _run(*arguments, "--home", str(HOME), "--result", str(path))
+    _run(*arguments, "--home", str(HOME), "--result", str(path), heap=heap)
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     path.unlink()
     return found
 
 
-def _run(*arguments: str, capture: bool = False) -> str:
-    return _call([sys.executable, str(MEASURE), *arguments], capture=capture)
+def _run(*arguments: str, capture: bool = False, heap: str = HEAP) -> str:
+    return _call([sys.executable, str(MEASURE), *arguments], capture=capture, heap=heap)
 
 
-def _call(command: Sequence[str], *, capture: bool = False) -> str:
+def _call(command: Sequence[str], *, capture: bool = False, heap: str = HEAP) -> str:
     done = subprocess.run(
         command,
-        env={**os.environ, **_environment()},
+        env={**os.environ, **_environment(heap)},
         stdout=subprocess.PIPE if capture else subprocess.DEVNULL,
         text=True,
         check=False,
@@ -350,7 +376,7 @@ def _call(command: Sequence[str], *, capture: bool = False) -> str:
     return done.stdout or ""
 
 
-def _environment() -> dict[str, str]:
+def _environment(heap: str) -> dict[str, str]:
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -358,7 +384,7 @@ def _environment() -> dict[str, str]:
     }
     options = [f"--conf {name}={value}" for name, value in settings.items()]
     properties = f"--properties-file {ROOT / 'conf' / 'spark-defaults.conf'}"
-    master = f"--master local[{CORES}] --driver-memory {HEAP} {properties}"
+    master = f"--master local[{CORES}] --driver-memory {heap} {properties}"
     return {
         "PYSPARK_SUBMIT_ARGS": " ".join([master, *options, "pyspark-shell"]),
         "PYSPARK_PYTHON": sys.executable,

@@ -63,9 +63,11 @@ def test_only_the_partitions_in_scope_have_to_be_replayed(suite: list[Case]) -> 
     for case in suite:
         rows, events = rows_of(case.snapshot), case.scenario["events"]
         scope = kraft.scope_of(events)
-        elr = bool(rows.snapshot["elr_enabled"])
+        first = {p["topic"]: len(p["replicas"]) for p in rows.partitions if p["partition"] == 0}
         touched = [
-            p for p in rows.partitions if scope.touches(p) or kraft.always_touched(p, elr=elr)
+            {**p, kraft_interpreter.FIRST_REPLICAS: first.get(p["topic"])}
+            for p in rows.partitions
+            if scope.touches(p) or kraft.always_touched(p)
         ]
         whole = kraft_interpreter.replay(rows, events)
         part = kraft_interpreter.replay(rows._replace(partitions=touched), events)

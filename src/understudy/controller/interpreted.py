@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from understudy.controller.kraft.interpreter import FIRST_REPLICAS
 from understudy.controller.kraft.partitions import MIGRATING
 from understudy.controller.profiles import DECISIVE_SETTINGS, KRAFT, PROFILES, ZK_LEGACY
 from understudy.controller.snapshot_rows import SnapshotRows
@@ -57,20 +58,21 @@ def tables(
     configs: DataFrame,
     scenarios: DataFrame,
     scopes: DataFrame,
+    profiles: Collection[str],
     changed_only: bool,
 ) -> Interpreted:
     """Every output table of *scenarios*.
 
     *snapshots* has, beside its own columns, the ``profile`` each is replayed under; *scenarios*
     the ``number`` of its events in *scopes*, and ``resumed``: not null for a failover of which only
-    the second half is wanted.
+    the second half is wanted. *profiles* are those there are.
     """
     known = _known(snapshots, brokers, topics, configs)
     scoped = _with_scope_keys(scenarios, known, scopes)
     keyed = _with_touch_keys(partitions, known)
     feed = (
         _headers(scoped, known)
-        .unionAll(_touched(keyed, scoped, configs))
+        .unionAll(_touched(keyed, scoped, configs, has_kraft=KRAFT.name in profiles))
         .repartition(*SCENARIO_KEY)
         .sortWithinPartitions(*SCENARIO_KEY, "part.topic", "part.partition")
     )
@@ -154,13 +156,11 @@ def _with_scope_keys(scenarios: DataFrame, known: DataFrame, scopes: DataFrame) 
       WHEN everything THEN array(xxhash64(cluster_number, {_EVERY}))
       ELSE concat(
         array(xxhash64(cluster_number, {_IN_TROUBLE})),
-        IF(first_partitions OR elr_enabled, array(xxhash64(cluster_number, {_FIRST})), array()),
+        IF(first_partitions, array(xxhash64(cluster_number, {_FIRST})), array()),
         transform(on_brokers, b -> {_broker_key("b")}),
         transform(of_topics, t -> {_topic_key("t")}),
         transform(named, p -> {_partition_key("p.topic", "p.partition")})) END"""
-    about = known.selectExpr(
-        *SNAPSHOT_KEY, "cluster_number", "snapshot.profile", "snapshot.elr_enabled"
-    )
+    about = known.selectExpr(*SNAPSHOT_KEY, "cluster_number", "snapshot.profile")
     return (
         scenarios.join(about.hint("broadcast"), on=list(SNAPSHOT_KEY))
         .join(scopes.hint("broadcast"), on=["number", "profile"])
@@ -173,7 +173,7 @@ def _with_touch_keys(partitions: DataFrame, known: DataFrame) -> DataFrame:
     unfinished = "size(adding) + size(removing) > 0 OR array_contains(queued_topics, topic)"
     in_trouble = f"""NOT has_state OR NOT array_contains(live, leader)
         OR array_contains(offline_dirs, leader) OR {unfinished}"""
-    # It bounds the min ISR of its topic in KRaft, and shows that there is a topic.
+    # It shows that there is a topic; ZooKeeper mode has a list of them.
     is_first = f"profile = {text(KRAFT.name)} AND partition = 0"
     on = "array_distinct(concat(replicas, array(leader)))"
     keys = f"""concat(
@@ -186,14 +186,17 @@ def _with_touch_keys(partitions: DataFrame, known: DataFrame) -> DataFrame:
           IF({is_first}, xxhash64(cluster_number, {_FIRST}), NULL)),
         transform({on}, b -> {_broker_key("b")}))"""
     about = known.selectExpr(
-        *SNAPSHOT_KEY, "cluster_number", "live", "queued_topics", "snapshot.profile"
+        *(*SNAPSHOT_KEY, "cluster_number", "live", "queued_topics"),
+        *("snapshot.profile", "snapshot.elr_enabled"),
     )
     return partitions.join(about.hint("broadcast"), on=list(SNAPSHOT_KEY)).selectExpr(
-        *PARTITIONS.names, "live", f"{keys} AS keys"
+        *PARTITIONS.names, "live", "elr_enabled", f"{keys} AS keys"
     )
 
 
-def _touched(keyed: DataFrame, scenarios: DataFrame, configs: DataFrame) -> DataFrame:
+def _touched(
+    keyed: DataFrame, scenarios: DataFrame, configs: DataFrame, *, has_kraft: bool
+) -> DataFrame:
     """A row for each partition a scenario may touch, once or more often."""
     wanted = scenarios.selectExpr("scenario", "explode(keys) AS key")
     found = (
@@ -201,9 +204,21 @@ def _touched(keyed: DataFrame, scenarios: DataFrame, configs: DataFrame) -> Data
         .join(wanted.hint("broadcast"), on="key")
         .join(_topic_settings(configs), on=list(TOPIC_KEY), how="left")
     )
-    partition = struct(**{name: name for name in _PARTITION_COLUMNS}, settings="settings")
+    found = (
+        found.join(_first_replicas(keyed), on=list(TOPIC_KEY), how="left")
+        if has_kraft
+        else found.withColumn(FIRST_REPLICAS, F.lit(None).cast("int"))
+    )
+    partition = struct(**{name: name for name in (*_PARTITION_COLUMNS, "settings", FIRST_REPLICAS)})
     return found.selectExpr(
         *SCENARIO_KEY, f"CAST(NULL AS {_HEADER}) AS header", f"{partition} AS part"
+    )
+
+
+def _first_replicas(keyed: DataFrame) -> DataFrame:
+    """What bounds the min ISR of topics, where it counts: with eligible leader replicas."""
+    return keyed.where("partition = 0 AND elr_enabled").selectExpr(
+        *TOPIC_KEY, f"size(replicas) AS {FIRST_REPLICAS}"
     )
 
 
@@ -288,7 +303,7 @@ def _headers(scenarios: DataFrame, known: DataFrame) -> DataFrame:
         for field in PARTITIONS
         if field.name in _PARTITION_COLUMNS
     )
-    partition = f"STRUCT<{columns}, settings: ARRAY<{_SETTING}>>"
+    partition = f"STRUCT<{columns}, settings: ARRAY<{_SETTING}>, {FIRST_REPLICAS}: INT>"
     return scenarios.join(known.hint("broadcast"), on=list(SNAPSHOT_KEY)).selectExpr(
         *SCENARIO_KEY, f"{header} AS header", f"CAST(NULL AS {partition}) AS part"
     )

@@ -85,6 +85,8 @@ class Cluster:
     followed_shutdowns: set[int] = field(default_factory=set)
     # How many partitions the hash table of a topic has made room for; see kraft_topics.
     room: dict[str, int] = field(default_factory=dict)
+    # How many replicas the first partitions have that are not here.
+    first_replicas: dict[str, int] = field(default_factory=dict)
     leaderless: set[TopicPartition] = field(default_factory=set)
     by_isr: Index = field(default_factory=Index)
     by_elr: Index = field(default_factory=Index)
@@ -198,4 +200,5 @@ class Cluster:
         _, value = self.min_isr.effective(topic, self.controller_id)
         wanted = DEFAULT_MIN_ISR if value is None else int(value)
         first = self.topics[topic].get(0)
-        return wanted if first is None else min(wanted, len(first.replicas))
+        replicas = self.first_replicas.get(topic) if first is None else len(first.replicas)
+        return wanted if replicas is None else min(wanted, replicas)

@@ -130,10 +130,9 @@ def scope_of(events: Iterable[Event]) -> Scope:
     return reduce(or_, (EVENTS[event["type"]].scope(event) for event in known), NOTHING)
 
 
-def always_touched(partition: Mapping[str, Any], *, elr: bool) -> bool:
+def always_touched(partition: Mapping[str, Any]) -> bool:
     """Whether a row of ``partitions`` is needed whatever happens.
 
-    A broker that returns is tried on every leaderless partition. With eligible leader replicas the
-    minimum ISR counts, and the replicas of partition 0 bound that of its topic.
+    A broker that returns is tried on every leaderless partition.
     """
-    return partition["leader"] in (None, NO_LEADER) or (elr and partition["partition"] == 0)
+    return partition["leader"] in (None, NO_LEADER)

@@ -48,6 +48,10 @@ Before = dict[TopicPartition, Partition]
 
 _NOT_IN_KRAFT: Final = ("replica_states", "transitions", "requests", "request_partitions")
 
+FIRST_REPLICAS: Final = "first_replicas"
+"""Of a row of ``partitions``: how many replicas its topic's first partition has, where that row may
+be missing."""
+
 
 def replay(rows: SnapshotRows, events: Iterable[Event]) -> dict[str, list[Row]]:
     """The rows of every output table, without the keys of the scenario."""
@@ -91,6 +95,8 @@ def load(rows: SnapshotRows) -> Cluster:
         cluster.register(_registration(broker))
     for row in sorted(rows.partitions, key=_key):
         cluster.put(_key(row), _partition(row))
+        if (replicas := row.get(FIRST_REPLICAS)) is not None:
+            cluster.first_replicas[row["topic"]] = replicas
     return cluster
 
 
