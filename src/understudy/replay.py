@@ -3,8 +3,9 @@
 The engine follows from the shape of a scenario, is chosen here and nowhere else, and never changes
 a row. A single failover, broker failure or controlled shutdown of profile ``zk`` runs in the native
 form, over whole snapshots and many scenarios at once; what a new controller then takes up again
-(reassignments, deletions) and failures that halt deletions are interpreted. Everything else, and
-what is small, goes through the interpreters, over the partitions it touches.
+(reassignments, deletions) and failures that halt deletions are interpreted. So is a single broker
+fenced in KRaft, but for its plain partitions. Everything else, and what is small, goes through the
+interpreters, over the partitions it touches.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from pyspark.sql import functions as F
 from understudy import scenarios
 from understudy.controller import interpreted
 from understudy.controller.native import engine as native
-from understudy.controller.profiles import PROFILES, ZK
+from understudy.controller.native import fence as fencing
+from understudy.controller.profiles import KRAFT, PROFILES, ZK
 from understudy.errors import UsageError
 from understudy.frames import small_frame
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
@@ -84,12 +86,13 @@ def replay(
     resolved = scenarios.resolve(spark, asked, snapshots.snapshots).join(
         F.broadcast(accepted.select(*SNAPSHOT_KEY, "profile", "release")), on=list(SNAPSHOT_KEY)
     )
-    kinds = _native_kinds(asked)
+    kinds, fences = _native_kinds(asked), _has_fences(asked)
     done: native.Native | None = None
     taken: DataFrame | None = None
     tables: dict[str, DataFrame] = {}
     held: tuple[DataFrame, ...] = ()
-    if kinds and not _is_small(snapshots, asked):
+    is_large = bool(kinds or fences) and not _is_small(snapshots, asked)
+    if kinds and is_large:
         known = _native_facts(kinds, snapshots, accepted, resolved)
         taken = known.taken()
         survey = _survey(resolved, taken)
@@ -100,20 +103,25 @@ def replay(
     else:
         survey = _survey(resolved, None)
     if survey.interpreted:
+        fenced = None
+        if fences and is_large and KRAFT.name in survey.profiles:
+            fenced = _fenced(snapshots, accepted, resolved, changed_only=changed_only)
         others = interpreted.tables(
             snapshots=accepted,
             brokers=snapshots.brokers,
             topics=snapshots.topics,
-            partitions=snapshots.partitions,
+            partitions=_none_plain(snapshots.partitions) if fenced is None else fenced.partitions,
             configs=snapshots.configs,
-            scenarios=_to_interpret(resolved, taken),
+            scenarios=_marked(_to_interpret(resolved, taken), fenced),
             scopes=_scopes(spark, asked, survey.profiles),
             profiles=survey.profiles,
             changed_only=changed_only,
         )
         found = others.tables | _only_changed(others.tables) if changed_only else others.tables
+        if fenced is not None:
+            found = fenced.beside(found)
         tables = found if done is None or not survey.native else done.followed_by(found)
-        held = (others.held,)
+        held = (others.held, *(() if fenced is None else fenced.keep()))
     if done is not None:
         held = (*done.keep(), *held)
     refused = _refused(judged.where("refusal IS NOT NULL"), snapshots.provenance)
@@ -191,6 +199,12 @@ def _native_kinds(asked: Sequence[Scenario]) -> tuple[str, ...]:
     return tuple(kind for kind in native.KINDS if kind in single)
 
 
+def _has_fences(asked: Sequence[Scenario]) -> bool:
+    """Whether a scenario is that one broker is fenced, or fails, which is the same in KRaft."""
+    single = (json.loads(each.events[0]) for each in asked if len(each.events) == 1)
+    return any(e["type"] in fencing.KINDS and len(e["brokers"]) == 1 for e in single)
+
+
 def _is_small(snapshots: Snapshots, asked: Sequence[Scenario]) -> bool:
     return SMALL > 0 and snapshots.partitions.count() * len(asked) <= SMALL
 
@@ -208,6 +222,43 @@ def _native_facts(
         configs=snapshots.configs,
         scenarios=resolved.where(f"profile = {text(ZK.name)}"),
     )
+
+
+def _fenced(
+    snapshots: Snapshots, accepted: DataFrame, resolved: DataFrame, *, changed_only: bool
+) -> fencing.Fenced:
+    """What fences do to the plain partitions of KRaft snapshots."""
+    kraft = f"profile = {text(KRAFT.name)}"
+    own = accepted.where(kraft)
+    combined = own.select(
+        "release", "metadata_version", F.coalesce("elr_enabled", F.lit(False))
+    ).distinct()
+    ruled = fencing.rules_of(
+        (release, version, elr) for release, version, elr in combined.collect()
+    )
+    return fencing.fenced(
+        snapshots=own,
+        brokers=snapshots.brokers,
+        topics=snapshots.topics,
+        partitions=snapshots.partitions,
+        configs=snapshots.configs,
+        scenarios=resolved.where(kraft),
+        rules=small_frame(own.sparkSession, ruled, fencing.RULES),
+        changed_only=changed_only,
+    )
+
+
+def _none_plain(partitions: DataFrame) -> DataFrame:
+    return partitions.withColumn("is_plain", F.lit(False))
+
+
+def _marked(scenarios: DataFrame, fenced: fencing.Fenced | None) -> DataFrame:
+    """The scenarios with ``natively``: whether their plain partitions are taken."""
+    if fenced is None:
+        return scenarios.withColumn("natively", F.lit(False))
+    taken = F.broadcast(fenced.taken.withColumn("natively", F.lit(True)))
+    joined = scenarios.join(taken, on=list(SCENARIO_KEY), how="left")
+    return joined.withColumn("natively", F.coalesce("natively", F.lit(False)))
 
 
 def _survey(resolved: DataFrame, taken: DataFrame | None) -> _Survey:

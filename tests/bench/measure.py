@@ -120,12 +120,14 @@ def interpreted(room: Room) -> None:
 def _only_interpreters() -> Iterator[None]:
     from understudy import replay as replaying  # noqa: PLC0415
 
-    chosen = replaying._native_kinds  # noqa: SLF001 - the one place that chooses the engine
+    # The one place that chooses the engine.
+    chosen = replaying._native_kinds, replaying._has_fences  # noqa: SLF001
     replaying._native_kinds = lambda asked: ()  # noqa: ARG005, SLF001
+    replaying._has_fences = lambda asked: False  # noqa: ARG005, SLF001
     try:
         yield
     finally:
-        replaying._native_kinds = chosen  # noqa: SLF001
+        replaying._native_kinds, replaying._has_fences = chosen  # noqa: SLF001
 
 
 @measure

@@ -19,9 +19,11 @@ import kafka_answers
 import kraft_answers
 import legacy_answers
 from clusters import Document, random_cluster, rows_of
+from conformance import kraft_cases
 from native_replay import Rows, plain, replay_cases
 from random_events import random_event
 from understudy.controller.native import engine as native_engine
+from understudy.controller.native import fence
 from understudy.controller.profiles import PROFILES
 from understudy.controller.words import UNCHANGED
 from understudy.names import SCENARIO_KEY
@@ -30,6 +32,8 @@ from understudy.schemas import PARTITION_STATES
 FEW, MANY = 300, 2_000  # random clusters in one run
 # What ends a failure that told nobody anything differs between these.
 RELEASES = ("2.4", "2.8", "3.0", "3.1", "3.9")
+KRAFT_RELEASES = ("kraft-3.9", "4.0", "4.3")
+OLDER_KRAFT = ("3.5", "3.7")
 OUTCOME = PARTITION_STATES.names.index("outcome") - len(SCENARIO_KEY)
 
 
@@ -95,6 +99,50 @@ def single_events(rng: Random, clusters: int) -> list[Case]:
         for doc in docs
         for kind in (*native_engine.KINDS, *native_engine.KINDS)
     ]
+
+
+@pytest.mark.parametrize("clusters", [FEW // 3, pytest.param(MANY, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("changed_only", [False, True])
+@pytest.mark.usefixtures("native")
+def test_fences_of_random_kraft_clusters(
+    spark: SparkSession, tmp_path: Path, clusters: int, *, changed_only: bool
+) -> None:
+    """Each broker by itself, one that nobody registered, and all together, in one plan."""
+    rng = Random(f"fences {clusters} {changed_only}")
+    cases = fences(rng, clusters)
+    found = differences(spark, tmp_path, cases, changed_only=changed_only)
+    assert not found, min(found, key=lambda each: len(str(each)))
+
+
+def fences(rng: Random, clusters: int) -> list[Case]:
+    cases = []
+    for number in range(clusters):
+        release = rng.choice(KRAFT_RELEASES)
+        doc = kraft_cases.draw(rng.randrange(2**32), release, number, ["fence"])["snapshot"]
+        if rng.random() < 2 / 3:
+            heal(rng, doc)
+        if release == "kraft-3.9":
+            doc["release"] = rng.choice(("3.9", *OLDER_KRAFT))
+        brokers = [broker["id"] for broker in doc["brokers"]]
+        kind = rng.choice(fence.KINDS)
+        asked = [*([broker] for broker in brokers), [max(brokers, default=0) + 1], brokers]
+        cases += [Case(doc, [{"type": kind, "brokers": each}]) for each in asked]
+    return cases
+
+
+def heal(rng: Random, doc: Document) -> None:
+    """Everybody who is active is in sync, and nothing else goes on."""
+    away = {b["id"] for b in doc["brokers"] if b.get("fenced") or b.get("shutting_down")}
+    active = {broker["id"] for broker in doc["brokers"]} - away
+    for each in (each for topic in doc["topics"] for each in topic["partitions"]):
+        isr = [replica for replica in each["replicas"] if replica in active]
+        if each.get("state") and isr:
+            each.pop("adding", None)
+            each.pop("removing", None)
+            state = each["state"]
+            state |= {"isr": rng.sample(isr, len(isr)), "leader": rng.choice(isr)}
+            state.pop("elr", None)
+            state.pop("last_known_elr", None)
 
 
 def differences(

@@ -65,7 +65,8 @@ def tables(
 
     *snapshots* has, beside its own columns, the ``profile`` each is replayed under; *scenarios*
     the ``number`` of its events in *scopes*, and ``resumed``: not null for a failover of which only
-    the second half is wanted. *profiles* are those there are.
+    the second half is wanted. One that is taken ``natively`` wants no partition that ``is_plain``.
+    *profiles* are those there are.
     """
     known = _known(snapshots, brokers, topics, configs)
     scoped = _with_scope_keys(scenarios, known, scopes)
@@ -164,7 +165,10 @@ def _with_scope_keys(scenarios: DataFrame, known: DataFrame, scopes: DataFrame) 
     return (
         scenarios.join(about.hint("broadcast"), on=list(SNAPSHOT_KEY))
         .join(scopes.hint("broadcast"), on=["number", "profile"])
-        .selectExpr(*SCENARIO_KEY, "events", "resumed", "profile", "everything", f"{keys} AS keys")
+        .selectExpr(
+            *(*SCENARIO_KEY, "events", "resumed", "natively", "profile", "everything"),
+            f"{keys} AS keys",
+        )
     )
 
 
@@ -190,7 +194,7 @@ def _with_touch_keys(partitions: DataFrame, known: DataFrame) -> DataFrame:
         *("snapshot.profile", "snapshot.elr_enabled"),
     )
     return partitions.join(about.hint("broadcast"), on=list(SNAPSHOT_KEY)).selectExpr(
-        *PARTITIONS.names, "live", "elr_enabled", f"{keys} AS keys"
+        *PARTITIONS.names, "live", "elr_enabled", "is_plain", f"{keys} AS keys"
     )
 
 
@@ -198,10 +202,11 @@ def _touched(
     keyed: DataFrame, scenarios: DataFrame, configs: DataFrame, *, has_kraft: bool
 ) -> DataFrame:
     """A row for each partition a scenario may touch, once or more often."""
-    wanted = scenarios.selectExpr("scenario", "explode(keys) AS key")
+    wanted = scenarios.selectExpr("scenario", "natively", "explode(keys) AS key")
     found = (
-        keyed.selectExpr(*PARTITIONS.names, "explode(keys) AS key")
+        keyed.selectExpr(*PARTITIONS.names, "is_plain", "explode(keys) AS key")
         .join(wanted.hint("broadcast"), on="key")
+        .where("NOT (natively AND is_plain)")
         .join(_topic_settings(configs), on=list(TOPIC_KEY), how="left")
     )
     found = (

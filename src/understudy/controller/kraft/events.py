@@ -19,6 +19,9 @@ from understudy.controller.records import TopicPartition, named_partition
 from understudy.controller.scope import EVERYTHING, NOTHING, Scope
 from understudy.controller.words import NO_LEADER
 
+FENCE: Final = "fence"
+BROKER_FAILURE: Final = "broker_failure"
+
 
 class QuorumController(Controller):
     """The active controller of a KRaft cluster, driven by events."""
@@ -102,8 +105,8 @@ def _leaderless(event: Event) -> Scope:
 # A directory belongs to one broker: its failure concerns replicas of that broker only.
 EVENTS: Final[dict[str, EventType]] = {
     "controller_failover": EventType(controller_failover, _nothing_else),
-    "fence": EventType(brokers.fence, _its_brokers),
-    "broker_failure": EventType(brokers.broker_failure, _its_brokers),
+    FENCE: EventType(brokers.fence, _its_brokers),
+    BROKER_FAILURE: EventType(brokers.broker_failure, _its_brokers),
     "unfence": EventType(brokers.unfence, _nothing_else),
     "controlled_shutdown": EventType(brokers.controlled_shutdown, _its_broker),
     "unregister": EventType(brokers.unregister, _its_brokers),
