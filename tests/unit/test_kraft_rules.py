@@ -800,6 +800,53 @@ def test_deleting_a_topic_is_immediate() -> None:
 # --- Record order, as real clusters wrote it ---------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("metadata_version", "again", "leader_epoch"),
+    [("3.5-IV2", ["a-0 leader=-1"], 8), ("3.7-IV4", [], 7)],
+)
+def test_a_single_replica_shuts_down_is_fenced_and_returns(
+    metadata_version: str, again: list[str], leader_epoch: int
+) -> None:
+    doc = snapshot(
+        partition((1,)),
+        release="3.7",
+        metadata_version=metadata_version,
+        brokers=(1,),
+        dirs={1: [DIR_1]},
+    )
+    tables = replayed(doc, [event("controlled_shutdown", broker=1), fence(1), startup(1)])
+    assert records(tables) == [
+        "b1 shutting_down=True",
+        "a-0 leader=-1",
+        *again,
+        "b1 fenced=True",
+        "b1 fenced=True shutting_down=False",
+        "b1 fenced=False",
+        "a-0 leader=1",
+    ]
+    assert state(tables)["leader_epoch"] == leader_epoch
+
+
+def test_a_controlled_shutdown_of_a_single_replica_with_elr() -> None:
+    doc = snapshot(
+        partition((1,)), partition((1,)), release="4.1", metadata_version="4.1-IV1", **ELR
+    )
+    shutdown = event("controlled_shutdown", broker=1)
+    tables = replayed(doc, [shutdown, shutdown])
+    loses = "elr=[1] isr=[] last_known_elr=[1] leader=-1"
+    assert records(tables) == [
+        *("b1 shutting_down=True", f"a-0 {loses}", f"a-1 {loses}"),
+        "b1 fenced=True",
+    ]
+
+
+def test_a_controlled_shutdown_of_a_single_replica_without_elr() -> None:
+    doc = snapshot(partition((1,)), release="4.0", metadata_version="4.0-IV3")
+    tables = replayed(doc, [event("controlled_shutdown", broker=1)])
+    assert records(tables) == ["b1 shutting_down=True", "a-0 leader=-1"]
+    assert [row["version"] for row in tables["metadata_writes"]][1] == 2
+
+
 def test_a_killed_process_of_a_single_replica_with_elr() -> None:
     doc = snapshot(partition((1,)), release="4.2", brokers=(1,), dirs={1: [DIR_1]}, **ELR)
     tables = replayed(doc, [fence(1), startup(1)])
