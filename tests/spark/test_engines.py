@@ -52,16 +52,18 @@ def recorded(*suites: str) -> list[Case]:
     ]
 
 
-def test_every_recorded_scenario_of_every_profile_in_one_run(
-    spark: SparkSession, tmp_path: Path
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_recorded_scenarios_of_every_profile_in_one_run(
+    spark: SparkSession, tmp_path: Path, every: int
 ) -> None:
     suites = (*kafka_answers.EVENT_SUITES, *legacy_answers.SUITES, *kraft_answers.SUITES)
-    assert differences(spark, tmp_path, recorded(*suites)) == []
+    assert differences(spark, tmp_path, recorded(*suites)[::every]) == []
 
 
+@pytest.mark.parametrize("every", [2, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.usefixtures("native")
-def test_every_recorded_failover(spark: SparkSession, tmp_path: Path) -> None:
-    assert differences(spark, tmp_path, recorded(*kafka_answers.SUITES)) == []
+def test_recorded_failovers(spark: SparkSession, tmp_path: Path, every: int) -> None:
+    assert differences(spark, tmp_path, recorded(*kafka_answers.SUITES)[::every]) == []
 
 
 @pytest.mark.parametrize(
@@ -101,17 +103,38 @@ def single_events(rng: Random, clusters: int) -> list[Case]:
     ]
 
 
-@pytest.mark.parametrize("clusters", [FEW // 3, pytest.param(MANY, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("changed_only", [False, True])
+@pytest.mark.parametrize(
+    ("clusters", "changed_only"),
+    [
+        (FEW // 5, False),
+        pytest.param(MANY, False, marks=pytest.mark.slow),
+        pytest.param(MANY, True, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.usefixtures("native")
 def test_fences_of_random_kraft_clusters(
-    spark: SparkSession, tmp_path: Path, clusters: int, *, changed_only: bool
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    clusters: int,
+    *,
+    changed_only: bool,
 ) -> None:
     """Each broker by itself, one that nobody registered, and all together, in one plan."""
-    rng = Random(f"fences {clusters} {changed_only}")
-    cases = fences(rng, clusters)
+    taken: list[fence.Fenced] = []
+
+    def watched(**given: Any) -> fence.Fenced:  # noqa: ANN401 - whatever it is given
+        taken.append(fenced(**given))
+        return taken[-1]
+
+    fenced = fence.fenced
+    monkeypatch.setattr(fence, "fenced", watched)
+    cases = fences(Random(f"fences {clusters} {changed_only}"), clusters)
     found = differences(spark, tmp_path, cases, changed_only=changed_only)
     assert not found, min(found, key=lambda each: len(str(each)))
+    native = taken[0].touched.frame()
+    assert native.where("leaves").count() > clusters
+    assert native.where("moves").count() > clusters / 2
 
 
 def fences(rng: Random, clusters: int) -> list[Case]:
