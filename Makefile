@@ -110,7 +110,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -m venv $(VENV)
 	@PIP_BUILD_CONSTRAINT=$(CURDIR)/constraints.txt PIP_CONSTRAINT=$(CURDIR)/constraints.txt \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		-c constraints.txt -e '.[spark,test,lint]'
+		-c constraints.txt -e '.[spark,capture,test,lint]'
 	@printf '%s\n' '#!/usr/bin/env bash' \
 		'# Finds its own Python and Spark, so that it works without the environment being active.' \
 		'bin="$$(cd "$$(dirname "$${BASH_SOURCE[0]}")" && pwd)"' \

@@ -18,6 +18,7 @@ from typing import Final, NoReturn
 from understudy import __version__
 from understudy.commands import (
     audit,
+    capture,
     compare,
     cutsets,
     demo,
@@ -57,6 +58,7 @@ VERBS: Final = (
     explain.VERB,
     report.VERB,
     runs.VERB,
+    capture.VERB,
     demo.VERB,
 )
 

@@ -11,7 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -37,12 +37,13 @@ _JAVA_OPTIONS: Final = (
 )
 _ZOOKEEPER: Final = "org.apache.zookeeper.server.ZooKeeperServerMain"
 _KAFKA: Final = "kafka.Kafka"
+_FORMAT: Final = "kafka.tools.StorageTool"
+_PLAINTEXT: Final = "PLAINTEXT"
+_CONTROLLER: Final = "CONTROLLER"
 
 # Nothing but the script is to move leaders or ISRs: no rebalancing, and no follower that a loaded
 # machine makes slow falls out of an ISR.
 _BROKER_SETTINGS: Final = {
-    "zookeeper.session.timeout.ms": _SESSION_MS,
-    "zookeeper.connection.timeout.ms": 120_000,
     "auto.leader.rebalance.enable": "false",
     "auto.create.topics.enable": "false",
     "replica.lag.time.max.ms": 300_000,
@@ -52,6 +53,15 @@ _BROKER_SETTINGS: Final = {
     "log.index.size.max.bytes": 65_536,
     "num.network.threads": 2,
     "num.io.threads": 2,
+}
+_OF_ZOOKEEPER: Final = {
+    "zookeeper.session.timeout.ms": _SESSION_MS,
+    "zookeeper.connection.timeout.ms": 120_000,
+}
+_OF_KRAFT: Final = {
+    "controller.listener.names": _CONTROLLER,
+    "broker.session.timeout.ms": _SESSION_MS,
+    "offsets.topic.replication.factor": 1,
 }
 
 
@@ -76,16 +86,38 @@ def fetch_jars() -> None:
 
 
 class Cluster:
-    """A ZooKeeper, some brokers and an administrator, all below one directory."""
+    """A ZooKeeper, some brokers and an administrator, all below one directory.
 
-    def __init__(self, home: Path, brokers: Iterable[int]) -> None:
+    Brokers have further *listeners* (named by their security protocol) and *settings*, if any.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        brokers: Iterable[int],
+        *,
+        listeners: Iterable[str] = (),
+        settings: Mapping[str, Any] | None = None,
+        zookeeper_settings: Mapping[str, Any] | None = None,
+    ) -> None:
         self.home = home
         self.brokers = tuple(brokers)
-        ports = _free_ports(len(self.brokers) + 1)
-        self._zookeeper_port = ports[0]
-        self._ports = dict(zip(self.brokers, ports[1:], strict=True))
+        self._listeners = (_PLAINTEXT, *listeners)
+        self._settings = dict(settings or {})
+        self._zookeeper_settings = dict(zookeeper_settings or {})
+        each = [(broker, name) for broker in self.brokers for name in self._listeners]
+        ports = _free_ports(len(each) + 1)
+        self._shared_port = ports[0]
+        self._ports = dict(zip(each, ports[1:], strict=True))
         self._running: dict[int, _Process] = {}
         self._others: list[_Process] = []
+
+    def address(self, broker: int, listener: str = _PLAINTEXT) -> str:
+        return f"{LOOPBACK}:{self._ports[broker, listener]}"
+
+    @property
+    def zookeeper(self) -> str:
+        return f"{LOOPBACK}:{self._shared_port}"
 
     @property
     def zookeeper_data(self) -> Path:
@@ -95,7 +127,7 @@ class Cluster:
     def __enter__(self) -> Self:
         with ExitStack() as on_failure:
             on_failure.callback(self._stop_all)
-            self._start_zookeeper()
+            self._start_others()
             self._start_admin()
             for broker in self.brokers:
                 self.start(broker)
@@ -126,18 +158,25 @@ class Cluster:
         return sorted(self._running)
 
     def start(self, broker: int) -> None:
-        settings = self.home / f"broker-{broker}.properties"
-        listener = f"PLAINTEXT://{LOOPBACK}:{self._ports[broker]}"
+        listeners = ",".join(f"{name}://{self.address(broker, name)}" for name in self._listeners)
         own = {
             "broker.id": broker,
-            "listeners": listener,
-            "advertised.listeners": listener,
+            "listeners": listeners,
+            "advertised.listeners": listeners,
             "log.dirs": self.home / f"broker-{broker}",
-            "zookeeper.connect": f"{LOOPBACK}:{self._zookeeper_port}",
         }
-        settings.write_text(_properties(own | _BROKER_SETTINGS), encoding="utf-8")
         name = f"broker-{broker}"
+        settings = self.home / f"{name}.properties"
+        whole = own | _BROKER_SETTINGS | self._of_mode(broker, listeners) | self._settings
+        settings.write_text(_properties(whole), encoding="utf-8")
+        self._prepare(broker, settings)
         self._running[broker] = _Process(self.home, name, (_KAFKA, str(settings)))
+
+    def _of_mode(self, _broker: int, _listeners: str) -> dict[str, Any]:
+        return {"zookeeper.connect": self.zookeeper} | _OF_ZOOKEEPER
+
+    def _prepare(self, broker: int, settings: Path) -> None:
+        """What has to be done before a broker can start."""
 
     def kill(self, broker: int) -> None:
         process = self._running[broker]
@@ -158,17 +197,17 @@ class Cluster:
 
     # --- The others --------------------------------------------------------------------------
 
-    def _start_zookeeper(self) -> None:
+    def _start_others(self) -> None:
         settings = self.home / "zookeeper.properties"
         own = {
             "dataDir": self.home / "zookeeper",
-            "clientPort": self._zookeeper_port,
+            "clientPort": self._shared_port,
             "clientPortAddress": LOOPBACK,
             "admin.enableServer": "false",
             "tickTime": 2_000,
             "maxClientCnxns": 0,
         }
-        settings.write_text(_properties(own), encoding="utf-8")
+        settings.write_text(_properties(own | self._zookeeper_settings), encoding="utf-8")
         self._others.append(_Process(self.home, "zookeeper", (_ZOOKEEPER, str(settings))))
 
     def _start_admin(self) -> None:
@@ -177,10 +216,44 @@ class Cluster:
 
     def ask(self, kind: str, **fields: Any) -> None:  # noqa: ANN401 - whatever JSON can say
         """Have an administrator send a request and wait for the answer."""
-        brokers = ",".join(f"{LOOPBACK}:{self._ports[broker]}" for broker in self.running)
+        brokers = ",".join(self.address(broker) for broker in self.running)
         answer = self._admin.ask({"kind": kind, "brokers": brokers, **fields})
         if answer["error"] is not None:
             raise ClusterError(f"Kafka refused {kind} {json.dumps(fields)}: {answer['error']}")
+
+
+class KraftCluster(Cluster):
+    """Brokers without ZooKeeper; the first of them is the controller as well."""
+
+    cluster_id: Final = "MkU3OEVBNTcwNTJENDM2Qk"
+
+    def metadata_log(self, broker: int) -> Path:
+        return self.home / f"broker-{broker}" / "__cluster_metadata-0"
+
+    def _start_others(self) -> None:
+        pass
+
+    def _of_mode(self, broker: int, listeners: str) -> dict[str, Any]:
+        controller = self.brokers[0]
+        address = f"{LOOPBACK}:{self._shared_port}"
+        protocols = [f"{name}:{name}" for name in self._listeners]
+        own: dict[str, Any] = {
+            "node.id": broker,
+            "process.roles": "broker",
+            "controller.quorum.voters": f"{controller}@{address}",
+            "listener.security.protocol.map": f"{_CONTROLLER}:{_PLAINTEXT},{','.join(protocols)}",
+        }
+        if broker == controller:
+            own |= {
+                "process.roles": "broker,controller",
+                "listeners": f"{listeners},{_CONTROLLER}://{address}",
+            }
+        return own | _OF_KRAFT
+
+    def _prepare(self, broker: int, settings: Path) -> None:
+        if not (self.home / f"broker-{broker}").exists():
+            said = ("format", "-t", self.cluster_id, "-c", str(settings))
+            _Process(self.home, f"format-{broker}", (_FORMAT, *said)).end()
 
 
 class _Process:
@@ -229,6 +302,11 @@ class _Process:
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
+
+    def end(self) -> None:
+        """Wait until it is done with what it does."""
+        if self._process.wait(_STOPPING_SECONDS):
+            raise ClusterError(f"{self._name} failed; its log ends:\n{self._tail()}")
 
     def terminate(self) -> None:
         self._process.send_signal(signal.SIGTERM)

@@ -80,9 +80,9 @@ def _known(name: str, rows: DataFrame) -> DataFrame:
     return rows.groupBy("form").agg(F.array_compact(unknown).alias("unknown"))
 
 
-def as_text(told: Told) -> str:
+def as_text(told: Told, did: str = "Loaded") -> str:
     counts = told["tables"]
-    new = f"Loaded {amount(counts['snapshots'], 'snapshot')}"
+    new = f"{did} {amount(counts['snapshots'], 'snapshot')}"
     inside = f"{amount(counts['topics'], 'topic')}, {amount(counts['partitions'], 'partition')}"
     blocks = [
         [f"{new}: {inside}."],

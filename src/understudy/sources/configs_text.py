@@ -69,10 +69,11 @@ def read(lines: Iterable[str]) -> Beside:
             problems.append(f"line {number}: no line of kafka-configs --describe, or cut short")
     if problems:
         raise BadInputError("the text is not what kafka-configs --describe prints", problems)
-    return Beside(configs=_kept(rows))
+    return Beside(configs=kept(rows))
 
 
-def _kept(rows: list[Row]) -> list[Row]:
+def kept(rows: list[Row]) -> list[Row]:
+    """Without secrets, and of the properties files what a controller decides by."""
     static: dict[str, set[str]] = {}
     for scope, _, key, value in rows:
         if scope == "static":
@@ -86,15 +87,19 @@ def _kept(rows: list[Row]) -> list[Row]:
 
 
 def _rows(scope: str, name: str | None, found: re.Match[str]) -> Iterator[Row]:
+    synonyms = list(_synonyms(found["synonyms"] or ""))
+    if found["synonyms"] is None:  # releases before 1.1 print no sources
+        yield scope, name, found["key"], found["value"]
+    yield from by_source(scope, name, synonyms)
+
+
+def by_source(
+    scope: str, name: str | None, synonyms: Iterable[tuple[str, str, str]]
+) -> Iterator[Row]:
     """One row per source that is not the built-in default; ``--all`` prints every source.
 
     The broker's synonym has the broker's name of the setting (``log.retention.ms``).
     """
-    synonyms = list(_synonyms(found["synonyms"] or ""))
-    if not synonyms:
-        if found["synonyms"] is None:  # releases before 1.1 print no sources
-            yield scope, name, found["key"], found["value"]
-        return
     for source, key, value in synonyms:
         of = _OWN.get(source)
         if of is None:

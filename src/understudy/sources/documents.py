@@ -69,6 +69,17 @@ def read(spark: SparkSession, paths: Sequence[str]) -> Part:
     return part_of(paths, files(spark, paths).mapInArrow(parse_each, DOCUMENTS))
 
 
+def part_of_parsed(spark: SparkSession, source: str, parsed: Parsed) -> Part:
+    """What one snapshot gives that was not read from a file."""
+    import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
+
+    from understudy.sources import rows  # noqa: PLC0415
+
+    digest = parsed.content.snapshot[-1] if parsed.content else ""
+    table = pa.Table.from_batches(rows.batches([(source, digest, [parsed])]))
+    return part_of([source], spark.createDataFrame(table, DOCUMENTS))
+
+
 def part_of(paths: Sequence[str], parsed: DataFrame) -> Part:
     """What *parsed*, a frame of the schema DOCUMENTS, gives; it is kept until it is closed."""
     names = {"source": SOURCE, "position": POSITION, "file_digest": FILE_DIGEST}

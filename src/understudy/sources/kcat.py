@@ -101,19 +101,14 @@ def _add(
 ) -> None:
     said.topic(topic).partitions[number] = partition
     if error and _INCOMPLETE_ASSIGNMENT in error:
-        _lacks(said, "an old broker left dead brokers out of some assignments")
+        said.lacks("an old broker left dead brokers out of some assignments")
     if partition.has_state is None:
-        _lacks(said, "some partitions have no leader and no ISR, perhaps never had")
+        said.lacks("some partitions have no leader and no ISR, perhaps never had")
 
 
 def _note_topic_error(said: ClusterText, topic: str, error: str | None) -> None:
     if error and error.strip():
-        _lacks(said, f"topic {topic}: {error.strip()}")
-
-
-def _lacks(said: ClusterText, what: str) -> None:
-    if what not in said.lacking:
-        said.lacking.append(what)
+        said.lacks(f"topic {topic}: {error.strip()}")
 
 
 def _checked(said: ClusterText, problems: list[str]) -> ClusterText:
@@ -123,12 +118,7 @@ def _checked(said: ClusterText, problems: list[str]) -> ClusterText:
                 problems.append(f"partition {name}-{number} has no replica, or one twice")
     if problems:
         raise BadInputError("the text is not what kcat -L prints", problems)
-    if any(
-        max(topic.partitions) >= len(topic.partitions)
-        for topic in said.topics.values()
-        if topic.partitions
-    ):
-        _lacks(said, "some partitions are not listed, as those that never had a leader")
+    said.note_gaps()
     return said
 
 

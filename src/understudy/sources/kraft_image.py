@@ -308,7 +308,7 @@ class Image:
             mode="kraft",
             source_form=source_form,
             release=self._release(),
-            metadata_version=_version_name(
+            metadata_version=version_name(
                 self._features.get(METADATA_VERSION, _LEVEL_WITHOUT_RECORD)
             ),
             elr_enabled=self._features.get(ELR_VERSION, 0) > 0,
@@ -333,10 +333,7 @@ class Image:
             for feature in each["features"] or ()
             if feature["name"] == METADATA_VERSION
         }
-        if len(newest) != 1:
-            return None
-        name = _VERSION_NAMES.get(newest.pop())
-        return None if name is None else name.partition("-")[0]
+        return release_of_level(newest.pop()) if len(newest) == 1 else None
 
     @staticmethod
     def _broker_row(data: Data) -> Row:
@@ -428,7 +425,14 @@ def _check_directories(replicas: list[int], directories: list[str]) -> None:
         raise Malformed(f"{len(directories)} directories for {len(replicas)} replicas")
 
 
-def _version_name(level: int) -> str:
+def release_of_level(newest: int) -> str | None:
+    """The release of software whose newest metadata version is this feature level."""
+    name = _VERSION_NAMES.get(newest)
+    return None if name is None else name.partition("-")[0]
+
+
+def version_name(level: int) -> str:
+    """The metadata version of a feature level."""
     if level not in _VERSION_NAMES:
         raise Malformed(
             f"metadata.version {level} is newer than {max(_VERSION_NAMES)}, the newest one known"

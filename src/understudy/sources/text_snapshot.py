@@ -33,6 +33,9 @@ class PartitionText:
     elr: list[int] | None = None
     last_known_elr: list[int] | None = None
     has_state: bool | None = None
+    leader_epoch: int | None = None
+    offline: list[int] | None = None
+    """Live brokers whose log directory of this replica is offline."""
 
 
 @dataclass
@@ -61,11 +64,26 @@ class ClusterText:
     brokers: dict[int, BrokerText] | None = None
     """The live ones (and fenced ones, marked); null: the text does not list brokers."""
     says_configs: bool = False
+    taken_at: int | None = None
+    """Microseconds since 1970."""
     lacking: list[str] = field(default_factory=list)
     """Why this is not the whole cluster, in words."""
 
     def topic(self, name: str) -> TopicText:
         return self.topics.setdefault(name, TopicText())
+
+    def lacks(self, what: str) -> None:
+        if what not in self.lacking:
+            self.lacking.append(what)
+
+    def note_gaps(self) -> None:
+        """Brokers of ZooKeeper mode list no partition that never had a leader."""
+        if any(
+            max(topic.partitions) >= len(topic.partitions)
+            for topic in self.topics.values()
+            if topic.partitions
+        ):
+            self.lacks("some partitions are not listed, as those that never had a leader")
 
 
 @dataclass
@@ -76,7 +94,7 @@ class Beside:
     mode: str | None = None
     metadata_version: str | None = None
     elr_enabled: bool | None = None
-    controller: tuple[int, int] | None = None
+    controller: tuple[int, int | None] | None = None
     brokers: dict[int, BrokerText] | None = None
     configs: list[Row] | None = None
     """Rows of scope, name, key and value."""
@@ -122,7 +140,26 @@ def snapshot(
     if name is None:
         raise BadInputError("this form does not name its cluster: say --cluster NAME")
     whole = hashlib.sha256("\n".join([digest, *sorted(beside.digests)]).encode()).hexdigest()
-    snapshot_id = f"{said.form}-{whole[:12]}"
+    return put_together(
+        (name, f"{said.form}-{whole[:12]}"),
+        said,
+        beside,
+        position="line 1",
+        release=release,
+        metadata_version=metadata_version,
+    )
+
+
+def put_together(
+    key: tuple[str, str],
+    said: ClusterText,
+    beside: Beside,
+    *,
+    position: str,
+    release: str | None,
+    metadata_version: str | None,
+) -> Parsed:
+    """The snapshot called *key*: what was said, what stands beside it, and what is lacking."""
     lacking = list(said.lacking)
     brokers = said.brokers if said.brokers is not None else beside.brokers
     if brokers is None:
@@ -133,7 +170,7 @@ def snapshot(
         lacking.append("settings are not known")
     lacking += _unlisted(said, beside)
     content = _content(
-        (name, snapshot_id),
+        key,
         said,
         beside,
         brokers,
@@ -141,7 +178,7 @@ def snapshot(
         complete=not lacking,
     )
     check_configs(content)
-    return Parsed("; ".join(["line 1", *lacking]), name, snapshot_id, (), content)
+    return Parsed("; ".join([position, *lacking]), *key, (), content)
 
 
 def check_configs(content: Content) -> None:
@@ -188,7 +225,7 @@ def _content(
     release, metadata_version = versions
     return canonical(
         key,
-        taken_at=None,
+        taken_at=said.taken_at,
         mode=mode,
         source_form=said.form,
         release=release,
@@ -231,10 +268,12 @@ def _partition_row(topic: str, number: int, said: PartitionText, beside: Beside)
         said.replicas,
         adding,
         removing,
-        _offline(f"{topic}-{number}", said.replicas, beside),
+        _offline(f"{topic}-{number}", said.replicas, beside)
+        if said.offline is None
+        else said.offline,
         said.has_state,
         said.leader,
-        None,
+        said.leader_epoch,
         said.isr,
         None,
         None,

@@ -49,6 +49,18 @@ _CLUSTER_ID: Final = b"/cluster/id"
 _LISTINGS: Final = (_IDS, _TOPICS, _TOPIC_CONFIGS, _DELETIONS)
 """Every broker creates these when it starts, so a tree without one of them is not whole."""
 
+TOPICS: Final = _TOPICS
+LISTED: Final = (*_LISTINGS, _BROKER_CONFIGS)
+"""The znodes whose children :class:`Reader` looks at."""
+SINGLE: Final = (
+    _CONTROLLER,
+    _CONTROLLER_EPOCH,
+    _CLUSTER_ID,
+    _REASSIGNMENTS,
+    _PREFERRED_ELECTIONS,
+)
+"""The other znodes it looks at, but for the states of partitions."""
+
 _PARTITIONS: Final = b"/partitions/"
 _STATE: Final = b"/state"
 _DEFAULT: Final = b"<default>"
