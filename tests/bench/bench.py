@@ -42,7 +42,11 @@ REPLICATION: Final = 3
 FLAT: Final = 1.2
 KAFKAS_PACE: Final = 8
 SMALL: Final = 1.5
-PARTS: Final = ("throughput", "scaling", "sequences", "heap", "small", "plans", "pace", "kraft")
+HALF: Final = 0.5
+MORE_CORES: Final = 1.4  # of two, on a machine whose JVM wants some of them, too
+PARTS: Final = (
+    *("throughput", "scaling", "sequences", "heap", "small", "plans", "pace", "kraft", "readers"),
+)
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "plans": plans,
         "pace": lambda: pace(sizes, arguments.rounds),
         "kraft": lambda: kraft(sizes, arguments.rounds),
+        "readers": lambda: readers(arguments.rounds),
     }
     lines: list[Line] = []
     failed = False
@@ -335,6 +340,79 @@ def kraft(sizes: Sequence[int], rounds: int) -> list[Line]:
     return lines
 
 
+def readers(rounds: int) -> list[Line]:
+    """Large files beside the tools of their makers, and small ones by the thousand."""
+    module = [sys.executable, "-m", "bench.readers"]
+    made = json.loads(_call([*module, "make", "--home", str(HOME / "readers")], capture=True))
+    java = ["java", f"-Xmx{HEAP}", "-cp", f"{made['jars']}/*"]
+    snapshot, log = made["snapshot"], made["log"]
+    formatter = "org.apache.zookeeper.server.SnapshotFormatter"
+    dump = ["kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files"]
+    lines = []
+    for what, theirs, ours in (
+        ("SnapshotFormatter -d / zk-snapshot", [formatter, "-d", snapshot], "zk-snapshot"),
+        ("kafka-dump-log / kraft", [*dump, log], "kraft"),
+    ):
+        path = snapshot if ours == "zk-snapshot" else log
+        taken = _in_turn([[*java, *theirs], [*module, "read", ours, path]], rounds)
+        ratio = taken[0]["best"] / taken[1]["best"]
+        lines.append(
+            Line(
+                what=what,
+                size=f"{made['partitions']:,}",
+                value=f"{ratio:.2f}x",
+                target=f">= {HALF}x",
+                holds=ratio >= HALF,
+                detail=_both(*taken),
+            )
+        )
+    return [*lines, *_many_files(made["many"], module)]
+
+
+def _in_turn(commands: Sequence[Sequence[str]], rounds: int) -> list[dict[str, Any]]:
+    seconds: list[list[float]] = [[] for _ in commands]
+    for _ in range(rounds):
+        for command, taken in zip(commands, seconds, strict=True):
+            start = time.perf_counter()
+            _call(command)
+            taken.append(time.perf_counter() - start)
+            _say(f"{command[-3]} {command[-2]}: {taken[-1]:.2f} s")
+    return [{"best": min(runs), "median": statistics.median(runs)} for runs in seconds]
+
+
+def _many_files(directories: dict[str, str], module: Sequence[str]) -> list[Line]:
+    def taken(directory: str, cores: int) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(
+            _call([*module, "many", directory], capture=True, cores=cores)
+        )
+        _say(f"{told['snapshots']:,} files with {cores} cores: {told['seconds']:.2f} s")
+        return told
+
+    (few, fewer), (most, all_of_them) = sorted((int(n), path) for n, path in directories.items())
+    one, two = taken(all_of_them, 1), taken(all_of_them, CORES)
+    less = taken(fewer, CORES)
+    faster = one["seconds"] / two["seconds"]
+    grown = two["worker_mib"] / less["worker_mib"]
+    return [
+        Line(
+            what=f"{most:,} files, {CORES} cores / 1 core",
+            size="",
+            value=f"{faster:.2f}x",
+            target=f">= {MORE_CORES}x",
+            holds=faster >= MORE_CORES,
+            detail=f"{most / two['seconds']:,.0f} / {most / one['seconds']:,.0f} files a second",
+        ),
+        Line(
+            what=f"memory of a worker, {most:,} / {few:,} files",
+            size="",
+            value=f"{grown:.2f}x",
+            target=f"<= {FLAT}x",
+            holds=grown <= FLAT,
+            detail=f"{two['worker_mib']:.0f} MiB / {less['worker_mib']:.0f} MiB",
+        ),
+    ]
+
+
 def table(lines: Sequence[Line]) -> str:
     verdicts = {True: "holds", False: "MISSED", None: ""}
     rows = [("measure", "partitions", "ratio", "target", "", "")] + [
@@ -362,10 +440,12 @@ def _run(*arguments: str, capture: bool = False, heap: str = HEAP) -> str:
     return _call([sys.executable, str(MEASURE), *arguments], capture=capture, heap=heap)
 
 
-def _call(command: Sequence[str], *, capture: bool = False, heap: str = HEAP) -> str:
+def _call(
+    command: Sequence[str], *, capture: bool = False, heap: str = HEAP, cores: int = CORES
+) -> str:
     done = subprocess.run(
         command,
-        env={**os.environ, **_environment(heap)},
+        env={**os.environ, **_environment(heap, cores)},
         stdout=subprocess.PIPE if capture else subprocess.DEVNULL,
         text=True,
         check=False,
@@ -376,7 +456,7 @@ def _call(command: Sequence[str], *, capture: bool = False, heap: str = HEAP) ->
     return done.stdout or ""
 
 
-def _environment(heap: str) -> dict[str, str]:
+def _environment(heap: str, cores: int) -> dict[str, str]:
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -384,7 +464,7 @@ def _environment(heap: str) -> dict[str, str]:
     }
     options = [f"--conf {name}={value}" for name, value in settings.items()]
     properties = f"--properties-file {ROOT / 'conf' / 'spark-defaults.conf'}"
-    master = f"--master local[{CORES}] --driver-memory {heap} {properties}"
+    master = f"--master local[{cores}] --driver-memory {heap} {properties}"
     return {
         "PYSPARK_SUBMIT_ARGS": " ".join([master, *options, "pyspark-shell"]),
         "PYSPARK_PYTHON": sys.executable,

@@ -73,7 +73,7 @@ def samples(root: Path) -> dict[str, Path]:
 def loaded(spark: SparkSession) -> Iterator[Loaded]:
     opened: list[Snapshots] = []
 
-    def load_paths(*paths: Path, **wanted: Any) -> Snapshots:  # noqa: ANN401
+    def load_paths(*paths: Path | str, **wanted: Any) -> Snapshots:  # noqa: ANN401
         opened.append(sources.load(spark, [str(path) for path in paths], Wanted(**wanted)))
         return opened[-1]
 
@@ -110,6 +110,32 @@ def test_a_directory_of_every_form_is_recognised_and_read_as_by_name(
     for form, snapshots in zip(places, by_name, strict=True):
         assert digests(snapshots) == {form: recognised[form]}, form
     assert reduce(DataFrame.unionAll, (each.quarantine for each in by_name)).isEmpty()
+
+
+ODD = ("a b", "50%20 off", "c#d?e=f&g", "2026-11-17T02:16:00Z", "_kept/_away", "größe+1")
+
+
+def test_paths_may_look_like_anything(loaded: Loaded, tmp_path: Path) -> None:
+    documents = [each for _, _, each in recorded("zk-2.8")[: len(ODD)]]
+    snapshot = directory_of("zk-1.0")
+    newest = max(name for name in snapshot if "snap" in name)
+    for name, document in zip(ODD, documents, strict=True):
+        write(tmp_path / name, {"one.json": json.dumps(document).encode()})
+        write(tmp_path / name / "_zk: 1", {newest: snapshot[newest]})
+    everything = loaded(tmp_path, cluster="here")
+    expected = {document["snapshot_id"] for document in documents} | {
+        f"snapshot-0x{int(newest.partition('.')[2], 16):x}"
+    }
+    assert {row.snapshot_id for row in everything.snapshots.collect()} == expected
+    assert everything.quarantine.isEmpty()
+    sources_of = {row.source for row in everything.provenance.collect()}
+    assert sources_of >= {str(tmp_path / name / "one.json") for name in ODD}
+    plain = [name for name in ODD if "?" not in name]  # which is a pattern
+    for root in (str(tmp_path), f"file:{tmp_path}", f"file://{tmp_path}"):
+        one_by_one = loaded(*(f"{root}/{name}/one.json" for name in plain))
+        assert one_by_one.snapshots.count() == len(plain)
+    globbed = loaded(f"{tmp_path}/*/one.json", f"{tmp_path}/_kept/*/one.json")
+    assert globbed.snapshots.count() == len(ODD)
 
 
 def test_options_are_checked_against_what_is_found(loaded: Loaded, tmp_path: Path) -> None:

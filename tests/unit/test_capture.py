@@ -152,12 +152,12 @@ def test_what_cannot_be_honoured_is_refused_by_name_and_without_its_value(
 
 def test_only_a_given_store_is_trusted_and_names_are_checked(tmp_path: Path) -> None:
     pem = certificate(tmp_path)
-    lines = ("security.protocol=SSL", "ssl.truststore.type=pem", f"ssl.truststore.location={pem}")
+    lines = ["security.protocol=SSL", "ssl.truststore.type=pem", f"ssl.truststore.location={pem}"]
     context = security.of_kafka(properties(tmp_path, *lines))["ssl_context"]
     assert context.verify_mode == ssl.CERT_REQUIRED
     assert context.check_hostname
     assert len(context.get_ca_certs()) == 1
-    lines = (*lines, "ssl.endpoint.identification.algorithm=", "ssl.enabled.protocols=TLSv1.3")
+    lines += ["ssl.endpoint.identification.algorithm=", "ssl.enabled.protocols=TLSv1.3"]
     context = security.of_kafka(properties(tmp_path, *lines))["ssl_context"]
     assert not context.check_hostname
     assert context.minimum_version == ssl.TLSVersion.TLSv1_3
