@@ -131,7 +131,7 @@ def partition(number: int, **more: kraft.Value) -> tuple[bytes | None, bytes | N
 
 def written_log() -> bytes:
     """A reassignment, a failed directory, an ELR of several, a transaction that is taken back."""
-    change = {"topicId": TOPIC_ID, "partitionId": 0}
+    change: dict[str, kraft.Value] = {"topicId": TOPIC_ID, "partitionId": 0}
     return kraft.log(
         [kraft.control("LEADER_CHANGE", leaderId=9)],
         [kraft.record("FEATURE_LEVEL_RECORD", name="metadata.version", featureLevel=21)],

@@ -64,6 +64,8 @@ def test_every_example_is_a_command_line(verb: Verb) -> None:
         (["replay", "x", "--out", "y", "--topic", "("], "not a regular expression"),
         (["replay", "x", "--out", "y", "--tables", "requests,frobs"], "writes no frobs"),
         (["load", "x", "--into", "y", "--form", "xml"], "invalid choice: 'xml'"),
+        (["load", "x", "--into", "y", "--max-uncompressed", "0"], "'0' is no size"),
+        (["load", "x", "--into", "y", "--max-uncompressed", "lots"], "'lots' is no size"),
         (["load", "x", "--into", "y", "--at", "noon"], "--at noon: expected zxid:0x1f or offset"),
         (["load", "x", "--into", "y", "--at", "zxid:1", "--every-change"], "give one of both"),
         (["load", "x", "--into", "y", "--form", "kcat", "--every-change"], "kcat is one instant"),

@@ -133,9 +133,21 @@ def test_what_is_bad_fails_unless_it_is_to_be_dropped(tmp_path: Path) -> None:
     ]
 
 
+def test_a_compressed_file_may_be_so_large_inside(tmp_path: Path) -> None:
+    dump = ZOOKEEPER / "zk-1.0" / "znodes.jsonl.gz"
+    document = write({"a.json.gz": gzip.compress(b"[" + b" " * 5000)}, tmp_path)
+    log = DATA / "texts" / "zk-2.8-state-change.log.gz"
+    for form, path in (("zk-dump", dump), ("json", document), ("state-change-log", log)):
+        named = {} if form == "json" else {"cluster": "c"}
+        with pytest.raises(BadInputError, match="larger than 4,096 bytes when uncompressed"):
+            read(form, path, maxUncompressed="4k", **named)
+    assert read("zk-dump", dump, cluster="c", maxUncompressed="4m")
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
+        ({"maxUncompressed": "-1"}, "'-1' is no size"),
         ({"table": "frobs"}, "table 'frobs' is not one of snapshots, brokers"),
         ({"mode": "PERMISSIVE"}, "mode 'PERMISSIVE' is not one of FAILFAST, DROPMALFORMED"),
         ({"frob": "1"}, "option frob is not one of path, table, mode, cluster"),

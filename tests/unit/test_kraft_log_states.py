@@ -442,6 +442,22 @@ def test_two_hundred_mutations_are_refused_or_harmless() -> None:
     assert outcomes.count("refused") > 50
 
 
+CHECKPOINT = max(name for name in REAL_LOG if name.endswith(".checkpoint"))
+
+
+@pytest.mark.parametrize("count", [200, pytest.param(2000, marks=pytest.mark.slow)])
+def test_a_mutated_checkpoint_is_refused_or_the_same(count: int) -> None:
+    whole = read(REAL_LOG[CHECKPOINT], name=CHECKPOINT).content
+    outcomes = []
+    for seed in range(count):
+        chance = random.Random(seed)
+        data = chance.choice(MUTATIONS)(REAL_LOG[CHECKPOINT], chance)
+        parsed = read(data, name=CHECKPOINT)
+        assert bool(parsed.problems) != (parsed.content == whole), seed
+        outcomes.append(bool(parsed.problems))
+    assert outcomes.count(True) > count // 2
+
+
 @pytest.mark.slow
 def test_two_thousand_mutations_are_refused_or_harmless() -> None:
     outcomes = [check_mutation(seed) for seed in range(2000)]

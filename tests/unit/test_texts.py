@@ -354,7 +354,7 @@ def test_an_instant_is_asked_of_a_text_that_has_none() -> None:
 
 def test_a_compressed_bomb_is_refused() -> None:
     bomb = gzip.compress(b"\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n" * 100_000)
-    ((_, parsed),) = text_forms.snapshots([("t", bomb)], Asked("c"), max_bytes=100_000)
+    ((_, parsed),) = text_forms.snapshots([("t", bomb)], Asked("c", max_uncompressed_bytes=100_000))
     assert parsed.problems == ("the file is larger than 100,000 bytes when uncompressed",)
     for broken, said in ((bomb[:-9], "truncated"), (bomb[:-6] + b"123456", "corrupt")):
         ((_, parsed),) = text_forms.snapshots([("t", broken)], Asked("c"))

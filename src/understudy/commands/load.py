@@ -7,7 +7,7 @@ from typing import Final
 
 from understudy.commands.storing import store
 from understudy.commands.verb import Verb, answer, running
-from understudy.sources.forms import FORMS, Wanted
+from understudy.sources.forms import FORMS, Wanted, size
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,6 +37,11 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         metavar="V",
         help="metadata.version or inter.broker.protocol.version, where a form has none",
     )
+    parser.add_argument(
+        "--max-uncompressed",
+        metavar="SIZE",
+        help="refuse compressed files that are larger inside (default 4g, 1g for texts)",
+    )
     parser.add_argument("--force", action="store_true", help="load again what was loaded before")
 
 
@@ -51,6 +56,9 @@ def _run(args: argparse.Namespace) -> int:
         metadata_version=args.metadata_version,
         at=args.at,
         every_change=args.every_change,
+        max_uncompressed_bytes=None
+        if args.max_uncompressed is None
+        else size(args.max_uncompressed),
     )
     wanted.check()
     with running("understudy load", args) as (spark, progress):

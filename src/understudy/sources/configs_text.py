@@ -34,6 +34,10 @@ _CONFIG: Final = re.compile(
     re.ASCII,
 )
 _SOURCES: Final = re.compile(r"(?:^|, )([A-Z]+(?:_[A-Z]+)+):", re.ASCII)
+_WARNING: Final = (
+    "Warning: --zookeeper is deprecated and will be removed in a future version of Kafka.",
+    "Use --bootstrap-server instead to specify a broker to connect to.",
+)
 # Of the properties files only what a controller decides by is taken, and only if they agree.
 _ASKED: Final = (UNCLEAN, MIN_ISR)
 _OWN: Final = {
@@ -45,7 +49,9 @@ _OWN: Final = {
 
 
 def recognise(head: str) -> bool:
-    """Whether a text has a heading of the tool's."""
+    """Whether a text has a heading of the tool's, or the warning alone: nothing is set."""
+    if head.startswith(_WARNING[0]) and head.splitlines() == [*_WARNING]:
+        return True
     return any(_HEAD.match(line) or _OF_ZOOKEEPER.match(line) for line in head.splitlines())
 
 

@@ -52,6 +52,7 @@ _OPTIONS: Final = {
     "metadataversion": "metadata_version",
     "at": "at",
     "everychange": "every_change",
+    "maxuncompressed": "max_uncompressed",
 }
 _OTHERS: Final = ("path", "table", "mode")
 
@@ -158,7 +159,11 @@ class FormReader(DataSourceReader):
         else:
             name, data = next(named)
             found = (
-                document.parse(data)
+                document.parse(
+                    data,
+                    max_uncompressed_bytes=wanted.max_uncompressed_bytes
+                    or document.MAX_UNCOMPRESSED_BYTES,
+                )
                 if self._form == forms.JSON
                 else zookeeper.parse(data, name, self._form, wanted.of_zookeeper())
             )
@@ -190,7 +195,13 @@ def _wanted(form: str, options: Mapping[str, str]) -> Wanted:
         raise UsageError(f"option {', '.join(unknown)} is not one of {known}")
     texts = {field: said[name] for name, field in _OPTIONS.items() if name in said}
     every = texts.pop("every_change", "false").lower() == "true"
-    wanted = Wanted(form=form, every_change=every, **texts)
+    largest = texts.pop("max_uncompressed", None)
+    wanted = Wanted(
+        form=form,
+        every_change=every,
+        max_uncompressed_bytes=None if largest is None else forms.size(largest),
+        **texts,
+    )
     wanted.check()
     return wanted
 

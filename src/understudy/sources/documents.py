@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, IllegalArgumentException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -23,7 +23,7 @@ from understudy import schemas
 from understudy.errors import BadInputError
 from understudy.sources.combine import FILE_DIGEST, ORIGIN, POSITION, SOURCE, Part
 from understudy.sources.content import Parsed
-from understudy.sources.document import parse
+from understudy.sources.document import MAX_UNCOMPRESSED_BYTES, parse
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 MAX_FILE_BYTES: Final = 2**30
 """Spark hands a file over in one piece, and one value of it cannot pass 2 GiB."""
 
+_COLON: Final = "Relative path in absolute URI"  # how Hadoop says that it stumbled over one
+_NAMED: Final = 10
 _PATTERN: Final = re.compile(r"[\\{}\[\]*?]")
 _ESCAPED: Final = re.compile(r"\\.")
 _KEY: Final = ("cluster", "snapshot_id")
@@ -59,13 +61,17 @@ DOCUMENTS: Final = T.StructType(
 )
 
 
-def read(spark: SparkSession, paths: Sequence[str]) -> Part:
+def read(
+    spark: SparkSession,
+    paths: Sequence[str],
+    max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES,
+) -> Part:
     """The documents in these files, directories and globs.
 
     Every reading has a name of its own: Spark shares what is kept between equal plans, and would
     answer the second reading of a path from the first, though the file may have changed since.
     """
-    parse_each = partial(_parse_files, reading=uuid4().hex)
+    parse_each = partial(_parse_files, limit=max_uncompressed_bytes, reading=uuid4().hex)
     return part_of(paths, files(spark, paths).mapInArrow(parse_each, DOCUMENTS))
 
 
@@ -147,6 +153,14 @@ def _found(spark: SparkSession, paths: Sequence[str], also_hidden: Sequence[str]
         _ = found.columns  # without a question Spark Connect does not look at the paths
     except AnalysisException as error:
         raise _missing(spark, paths, error) from error
+    except IllegalArgumentException as error:
+        if _COLON not in str(error):
+            raise
+        raise BadInputError(
+            "Hadoop cannot look for a pattern where a name has a colon: rename it, or leave the"
+            " characters []{}*? out of the path",
+            [path for path in paths if _PATTERN.search(path)][:_NAMED],
+        ) from None
     return found
 
 
@@ -179,15 +193,16 @@ def plain(path: str) -> str:
 
 def _parse_files(
     batches: Iterator[pa.RecordBatch],
+    limit: int,
     reading: str,  # noqa: ARG001 - see read
 ) -> Iterator[pa.RecordBatch]:
     from understudy.sources import rows  # noqa: PLC0415 - the driver needs no pyarrow for this
 
-    yield from rows.batches(_parsed(batches))
+    yield from rows.batches(_parsed(batches, limit))
 
 
 def _parsed(
-    batches: Iterator[pa.RecordBatch],
+    batches: Iterator[pa.RecordBatch], limit: int
 ) -> Iterator[tuple[str, str, Iterator[Parsed]]]:
     for batch in batches:
         for path, content in zip(batch.column(0), batch.column(1), strict=True):
@@ -195,7 +210,11 @@ def _parsed(
             if data is None:
                 yield source, f"too large: {source}", iter((_too_large(),))
             else:
-                yield source, hashlib.sha256(data).hexdigest(), parse(data)
+                yield (
+                    source,
+                    hashlib.sha256(data).hexdigest(),
+                    parse(data, max_uncompressed_bytes=limit),
+                )
 
 
 def _too_large() -> Parsed:

@@ -77,6 +77,8 @@ FORMS: Final = {
     )
 }
 
+_SIZE: Final = re.compile(r"(?P<number>\d{1,15})(?P<unit>[kmgt]?)b?", re.ASCII)
+_SHIFTS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _ZOOKEEPERS_OWN: Final = "version-2"
 _TOPIC_DIRECTORY: Final = re.compile(r".+-\d+(?:\.[0-9a-f]{32}-(?:delete|future|stray))?", re.ASCII)
 # What ZooKeeper and Kafka keep beside the files that count.
@@ -102,6 +104,8 @@ class Wanted:
     metadata_version: str | None = None
     at: str | None = None
     every_change: bool = False
+    max_uncompressed_bytes: int | None = None
+    """A compressed file that is larger than this is refused."""
 
     def check(self) -> None:
         """Refuse what no input could make sense of."""
@@ -153,6 +157,7 @@ class Wanted:
             metadata_version=self.metadata_version,
             at=self.at,
             every_change=self.every_change,
+            max_uncompressed_bytes=self.max_uncompressed_bytes,
         )
 
     def of_kafka(self) -> kraft_directory.Asked:
@@ -162,7 +167,16 @@ class Wanted:
             metadata_version=self.metadata_version,
             at=self.at,
             every_change=self.every_change,
+            max_uncompressed_bytes=self.max_uncompressed_bytes,
         )
+
+
+def size(text: str) -> int:
+    """A number of bytes as people write it: ``500m``, ``8g``."""
+    found = _SIZE.fullmatch(text.lower())
+    if not found or not int(found["number"]):
+        raise UsageError(f"{text!r} is no size: expected a number of bytes, or one like 500m or 8g")
+    return int(found["number"]) << _SHIFTS[found["unit"]]
 
 
 def _refuse_timeless(wanted: Wanted, forms: Iterable[Form]) -> None:

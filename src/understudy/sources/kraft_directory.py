@@ -59,6 +59,8 @@ class Asked:
     release: str | None = None
     """Of a text that does not say it; a log does."""
     metadata_version: str | None = None
+    max_uncompressed_bytes: int | None = None
+    """Of a compressed text; null: what is usual."""
 
     def reaches(self, record: Record) -> bool:
         """Whether a record is still at or before the instant asked for."""
@@ -74,8 +76,9 @@ def asked(
     every_change: bool = False,
     release: str | None = None,
     metadata_version: str | None = None,
+    max_uncompressed_bytes: int | None = None,
 ) -> Asked:
-    """What ``--cluster``, ``--at``, ``--every-change`` and ``--release`` say."""
+    """What ``--cluster``, ``--at``, ``--every-change`` and the like say."""
     picked = None if at is None else instant(at, INSTANTS)
     return Asked(
         cluster,
@@ -84,6 +87,7 @@ def asked(
         every_change=every_change,
         release=release,
         metadata_version=metadata_version,
+        max_uncompressed_bytes=max_uncompressed_bytes,
     )
 
 

@@ -15,6 +15,7 @@ from understudy.errors import BadInputError, UsageError
 from understudy.frames import small_frame
 from understudy.snapshot import Snapshots
 from understudy.sources import (
+    document,
     documents,
     forms,
     kraft_directory,
@@ -133,7 +134,8 @@ def _by_reader(found: Found) -> dict[str | None, list[str]]:
 
 def _read(spark: SparkSession, paths: Sequence[str], form: str | None, wanted: Wanted) -> Part:
     if form == forms.JSON:
-        return documents.read(spark, paths)
+        limit = wanted.max_uncompressed_bytes or document.MAX_UNCOMPRESSED_BYTES
+        return documents.read(spark, paths, limit)
     if form in zookeeper.FORMS:
         return zookeeper_files.read(spark, paths, form, wanted.of_zookeeper())
     if form == kraft_directory.FORM:

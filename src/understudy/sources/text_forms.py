@@ -107,8 +107,6 @@ def snapshots(
     files: Iterable[tuple[str, bytes | None]],
     wanted: Asked,
     form: str | None = None,
-    *,
-    max_bytes: int = MAX_TEXT_BYTES,
 ) -> Iterator[tuple[str, Parsed]]:
     """The snapshots in the texts of one directory, with the file of each.
 
@@ -126,7 +124,7 @@ def snapshots(
         try:
             if data is None or kind is None:
                 raise BadInputError(_unknown(data, form))  # noqa: TRY301
-            text = plain_text(data, max_bytes)
+            text = plain_text(data, wanted.max_uncompressed_bytes or MAX_TEXT_BYTES)
             if kind == BESIDE:
                 beside.add(_beside(text))
                 beside.digests.append(hashlib.sha256(data).hexdigest())

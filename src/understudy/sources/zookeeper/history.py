@@ -58,8 +58,9 @@ def asked(
     metadata_version: str | None = None,
     at: str | None = None,
     every_change: bool = False,
+    max_uncompressed_bytes: int | None = None,
 ) -> Asked:
-    """What ``--cluster``, ``--release``, ``--at`` and ``--every-change`` say."""
+    """What ``--cluster``, ``--release``, ``--at`` and the like say."""
     if at is not None and every_change:
         raise UsageError("--at picks one instant and --every-change all of them: give one of both")
     picked = None if at is None else instant(at, INSTANTS)
@@ -68,6 +69,7 @@ def asked(
         zxid=picked.value if picked and picked.kind == ZXID else None,
         time=picked.value if picked and picked.kind == TIME else None,
         every_change=every_change,
+        max_uncompressed_bytes=max_uncompressed_bytes or document.MAX_UNCOMPRESSED_BYTES,
     )
 
 
