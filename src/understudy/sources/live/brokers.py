@@ -7,10 +7,10 @@ tells (partition epochs, broker epochs, who is shutting down) stays unknown.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
+from uuid import UUID
 
 from understudy.errors import BadInputError
 from understudy.sources.configs_text import by_source, kept
@@ -21,6 +21,7 @@ from understudy.sources.kraft_image import (
     release_of_level,
     version_name,
 )
+from understudy.sources.kraft_records import uuid_text
 from understudy.sources.record_batches import Malformed
 from understudy.sources.text_snapshot import (
     NO_LEADER,
@@ -340,11 +341,12 @@ def _protocol(found: Answer) -> tuple[str | None, str | None]:
     return found.get("value"), default.partition("-")[0] if default else None
 
 
-def _topic_id(found: Any) -> str | None:  # noqa: ANN401 - a UUID or a text
+def _topic_id(found: str | None) -> str | None:
     """As Kafka writes ids; zero is no id."""
-    if found is None or found.int == 0:
+    value = UUID(found) if found else None
+    if value is None or not value.int:
         return None
-    return base64.urlsafe_b64encode(found.bytes).decode("ascii").rstrip("=")
+    return uuid_text(value.bytes)
 
 
 def _error_name(code: int) -> str:
