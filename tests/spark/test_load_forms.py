@@ -166,6 +166,7 @@ def test_a_load_is_published_once_and_says_what_it_is(
     assert (form["form"], form["snapshots"], form["complete"]) == ("describe", 1, 0)
     assert {"partitions.leader_epoch", "snapshots.release"} < set(form["unknown"])
     assert "partitions.isr" not in form["unknown"]
+    assert form["cannot_answer"] == ["what-if", "audit of epochs"]
     (incomplete,) = first["incomplete"]["first"]
     assert "brokers are inferred" in incomplete["position"]
     (refused,) = first["quarantine"]["first"]
@@ -185,6 +186,7 @@ def test_a_load_is_published_once_and_says_what_it_is(
     text = capsys.readouterr().out
     assert text.startswith("Loaded 1 snapshot: ")
     assert "describe does not know: brokers.broker_epoch" in text
+    assert "  describe cannot answer: what-if, audit of epochs\n" in text
     assert "Not complete: 1 snapshot\n  here/describe-" in text
 
 

@@ -27,6 +27,13 @@ _DECISIVE: Final = {
 }
 """What a controller decides by: worth a word if a form knows nothing of it."""
 
+_WHAT_IF: Final = "what-if"
+_NEEDED: Final = {
+    _WHAT_IF: {"brokers.alive", "partitions.leader", "partitions.isr"},
+    "audit of epochs": {"partitions.leader_epoch", "partitions.partition_epoch"},
+}
+"""What a question cannot do without; a what-if needs a complete snapshot, too."""
+
 
 def gather(spark: SparkSession, root: str, run_id: str, *, limit: int) -> Told:
     """Per form what there is and what is unknown; and the first snapshots that are not complete."""
@@ -66,7 +73,17 @@ def _forms(tables: dict[str, DataFrame]) -> list[Told]:
         .agg(F.sort_array(F.flatten(F.collect_list("unknown"))).alias("unknown"))
     )
     rows = counted.join(unknown, "form", "left").orderBy("form").collect()
-    return [row.asDict() for row in rows]
+    return [{**row.asDict(), "cannot_answer": _cannot_answer(row.asDict())} for row in rows]
+
+
+def _cannot_answer(form: Told) -> list[str]:
+    """The questions that no snapshot of a form can answer, whatever else it knows."""
+    lacking = set(form["unknown"] or ())
+    return [
+        question
+        for question, needed in _NEEDED.items()
+        if lacking & needed or (question == _WHAT_IF and not form["complete"])
+    ]
 
 
 def _known(name: str, rows: DataFrame) -> DataFrame:
@@ -104,7 +121,13 @@ def _told_forms(forms: list[Told]) -> list[str]:
         if each["unknown"]
         for line in wrapped(f"  {each['form']} does not know: {', '.join(each['unknown'])}")
     ]
-    return [*table(("form", "snapshots", "complete"), rows), *unknown]
+    questions = [
+        line
+        for each in forms
+        if each["cannot_answer"]
+        for line in wrapped(f"  {each['form']} cannot answer: {', '.join(each['cannot_answer'])}")
+    ]
+    return [*table(("form", "snapshots", "complete"), rows), *unknown, *questions]
 
 
 def _told_incomplete(found: Told) -> list[str]:
