@@ -34,6 +34,7 @@ from understudy.sources.text_snapshot import (
 
 _ATTEMPTS: Final = 5
 _TOPICS_AT_ONCE: Final = 200
+_REQUEST_MS: Final = 20_000
 _PROTOCOL: Final = "inter.broker.protocol.version"
 _LEADER_NOT_AVAILABLE: Final = 5
 _REPLICA_NOT_AVAILABLE: Final = 9
@@ -62,7 +63,7 @@ def read(
     client = KafkaAdminClient(
         bootstrap_servers=list(servers),
         bootstrap_timeout_ms=wait_ms,
-        request_timeout_ms=wait_ms,
+        request_timeout_ms=min(wait_ms, _REQUEST_MS),
         **settings,
     )
     try:
@@ -115,7 +116,10 @@ class _Asked:
 
     def _find_mode(self) -> str | None:
         """Only brokers of KRaft know of a quorum, and only those of ZooKeeper take its requests."""
-        known = {int(key) for key in self._client.api_versions()}
+        try:
+            known = {int(key) for key in self._client.api_versions()}
+        except ValueError:
+            return _KRAFT  # it takes requests that the client does not know: newer than ZooKeeper
         if 55 in known:  # noqa: PLR2004 - DescribeQuorum
             return _KRAFT
         return _ZK if 4 in known else None  # noqa: PLR2004 - LeaderAndIsr
@@ -170,6 +174,9 @@ class _Asked:
             return  # before 2.4 no request told it
         except errors.AuthorizationError:
             self.said.lacks("reassignments may not be seen by this user")
+            return
+        except RuntimeError:  # so kafka-python says that nobody would be the controller
+            self.said.lacks("no controller was found to tell the reassignments")
             return
         self.beside.reassignments = {
             (partition.topic, partition.partition): (
@@ -286,35 +293,40 @@ class _Asked:
         protocols: set[tuple[str | None, str | None]] = set()
         for broker, about in (self.said.brokers or {}).items():
             if not about.fenced:
-                asked = [ConfigResource(ConfigResourceType.BROKER, str(broker))]
-                answer = self._describe_broker(asked).get(str(broker), {})
+                answer = self._describe_broker(broker)
                 rows += self._settings(
                     f"settings of broker {broker}", answer, "broker", str(broker)
                 )
-                protocols.add(_protocol(answer.get(_PROTOCOL, {})))
+                if answer:
+                    protocols.add(_protocol(answer.get(_PROTOCOL, {})))
         self.beside.configs = kept(list(dict.fromkeys(rows)))
         if self._mode != _KRAFT and len(protocols) == 1:
             self.beside.metadata_version, self.release = protocols.pop()
 
-    def _describe_broker(self, asked: Sequence[Any]) -> Answer:
+    def _describe_broker(self, broker: int) -> Answer:
+        """The settings of a broker, which it alone can tell; nothing if it cannot be reached."""
         from kafka import errors  # noqa: PLC0415 - an extra
+        from kafka.admin import ConfigResource, ConfigResourceType  # noqa: PLC0415
 
         def describe(*, sources: bool) -> Answer:
+            asked = [ConfigResource(ConfigResourceType.BROKER, str(broker))]
             found = self._client.describe_configs(
                 asked, include_synonyms=sources, config_filter="all"
             )
-            answer: Answer = found.get("broker", {})
+            answer: Answer = found.get("broker", {}).get(str(broker), {})
             return answer
 
         try:
             return describe(sources=True)
         except errors.UnsupportedVersionError:  # sources are told since 1.1
             return describe(sources=False)
+        except errors.RetriableError:
+            return {}
 
     def _settings(self, what: str, answer: Answer | None, scope: str, name: str) -> Iterator[Row]:
-        """An empty answer is a refusal: whatever exists has settings, if only default ones."""
+        """Whatever exists has settings, if only default ones: an empty answer is a refusal."""
         if not answer:
-            self.said.lacks(f"{what} may not be seen by this user")
+            self.said.lacks(f"{what} are not told to this user, or not from here")
             return
         for key, found in answer.items():
             if found.get("is_sensitive"):
