@@ -136,6 +136,8 @@ def test_paths_may_look_like_anything(loaded: Loaded, tmp_path: Path) -> None:
     for above in (str(tmp_path), f"file:{tmp_path}", f"file://{tmp_path}"):
         one_by_one = loaded(*(f"{above}/{name}/one.json" for name in plain))
         assert one_by_one.snapshots.count() == len(plain)
+    (tmp_path / "_SUCCESS").touch()
+    assert loaded(tmp_path, form="json").snapshots.count() == len(ODD)
     globbed = loaded(f"{tmp_path}/*/one.json", f"{tmp_path}/_kept/*/one.json")
     assert globbed.snapshots.count() == len(ODD)
     # Hadoop's patterns stumble over names with a colon, and nothing else does.

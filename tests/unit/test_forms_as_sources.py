@@ -110,7 +110,8 @@ def test_texts_of_a_directory_meet(tmp_path: Path) -> None:
 
 def test_files_that_stand_alone_are_a_task_each(tmp_path: Path) -> None:
     names = {name: data for name, data in directory_of("zk-3.9").items() if name != "snapshot.0"}
-    path = write({**names, "_hidden": b"x", ".hidden": b"x", "myid": b"1"}, tmp_path)
+    kept = {f"_kept/{name}": data for name, data in names.items()}
+    path = write({**kept, "_SUCCESS": b"", ".a/b": b"x", ".hidden": b"x", "myid": b"1"}, tmp_path)
     reader = FormReader("zk-snapshot", {"path": str(path), "cluster": "c"})
     alone = [files for files in reader.partitions() if isinstance(files, Files)]
     assert [len(files.paths) for files in alone] == [1] * len(alone)

@@ -235,13 +235,9 @@ def _listed(filesystem: fs.FileSystem, root: str) -> list[str]:
 
 
 def _is_hidden(path: str, root: str) -> bool:
-    """As Spark has it, but for a metadata log, whose name begins like that."""
+    """As ``understudy load`` has it: marks like _SUCCESS, and what begins with a dot."""
     segments = path.removeprefix(root).split("/")
-    return any(
-        segment.startswith(("_", "."))
-        and not segment.startswith(kraft_directory.METADATA_DIRECTORY)
-        for segment in segments
-    )
+    return segments[-1].startswith("_") or any(each.startswith(".") for each in segments)
 
 
 def _content(filesystem: fs.FileSystem, path: str) -> bytes:

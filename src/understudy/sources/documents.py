@@ -28,6 +28,8 @@ from understudy.sources.document import MAX_UNCOMPRESSED_BYTES, parse
 if TYPE_CHECKING:
     import pyarrow as pa
 
+ALSO_HIDDEN: Final = ("_*",)
+"""Directories that a load looks into though Spark would not."""
 MAX_FILE_BYTES: Final = 2**30
 """Spark hands a file over in one piece, and one value of it cannot pass 2 GiB."""
 
@@ -64,7 +66,9 @@ DOCUMENTS: Final = T.StructType(
 def read(
     spark: SparkSession,
     paths: Sequence[str],
+    *,
     max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES,
+    also_hidden: Sequence[str] = (),
 ) -> Part:
     """The documents in these files, directories and globs.
 
@@ -72,7 +76,8 @@ def read(
     answer the second reading of a path from the first, though the file may have changed since.
     """
     parse_each = partial(_parse_files, limit=max_uncompressed_bytes, reading=uuid4().hex)
-    return part_of(paths, files(spark, paths).mapInArrow(parse_each, DOCUMENTS))
+    found = unmarked(files(spark, paths, also_hidden), paths)
+    return part_of(paths, found.mapInArrow(parse_each, DOCUMENTS))
 
 
 def part_of_parsed(spark: SparkSession, source: str, parsed: Parsed) -> Part:
@@ -126,6 +131,11 @@ def files(spark: SparkSession, paths: Sequence[str], also_hidden: Sequence[str] 
         .select("path", "content")
         .unionAll(found.where(~small).select("path", F.lit(None).cast("binary")))
     )
+
+
+def unmarked(found: DataFrame, paths: Sequence[str]) -> DataFrame:
+    """Without the marks that programs leave beside files (``_SUCCESS``), unless asked for."""
+    return found if _hidden_names(paths) else found.where(~F.col("path").rlike("/_[^/]*$"))
 
 
 def listed(spark: SparkSession, paths: Sequence[str], also_hidden: Sequence[str] = ()) -> DataFrame:

@@ -24,6 +24,7 @@ from understudy.frames import small_frame
 from understudy.sources.combine import Part
 from understudy.sources.content import Parsed
 from understudy.sources.documents import (
+    ALSO_HIDDEN,
     DOCUMENTS,
     MAX_FILE_BYTES,
     files,
@@ -33,7 +34,6 @@ from understudy.sources.documents import (
 )
 from understudy.sources.kraft_directory import (
     META_PROPERTIES,
-    METADATA_DIRECTORY,
     Asked,
     is_file,
     plan,
@@ -57,7 +57,7 @@ def read(spark: SparkSession, paths: Sequence[str], wanted: Asked) -> Part:
 
     A directory above them will do: the ``__cluster_metadata-0`` below are found.
     """
-    found = files(spark, paths, also_hidden=(f"{METADATA_DIRECTORY}*",))
+    found = files(spark, paths, also_hidden=ALSO_HIDDEN)
     listed = [row.path for row in found.select("path").distinct().collect()]
     needed = places(listed, wanted)
     if not needed:

@@ -32,7 +32,6 @@ from understudy.sources.zookeeper import forms as zookeeper
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_ALSO_HIDDEN: Final = ("_*",)
 _HEADS: Final = T.StructType(
     [
         T.StructField("path", schemas.STRING),
@@ -65,7 +64,7 @@ def load(spark: SparkSession, paths: Sequence[str], wanted: Wanted) -> Snapshots
 def _recognised(spark: SparkSession, paths: Sequence[str], wanted: Wanted) -> list[Part]:
     listed = [
         Listed(row.path, row.length)
-        for row in documents.listed(spark, paths, also_hidden=_ALSO_HIDDEN).collect()
+        for row in documents.listed(spark, paths, also_hidden=documents.ALSO_HIDDEN).collect()
     ]
     heads = _heads(spark, paths, listed)
     looked_at = {path: form for path, (form, _) in heads.items()}
@@ -92,7 +91,9 @@ def _heads(
     chosen = forms.to_look_at(listed, documents.MAX_FILE_BYTES)
     if not chosen:
         return {}
-    found = documents.files(spark, _exactly(paths, listed, chosen), also_hidden=_ALSO_HIDDEN)
+    found = documents.files(
+        spark, _exactly(paths, listed, chosen), also_hidden=documents.ALSO_HIDDEN
+    )
     heads = found.select("path", F.substring("content", 1, forms.HEAD_BYTES).alias("head"))
     return {row.path: (row.form, row.digest) for row in heads.mapInArrow(_look, _HEADS).collect()}
 
@@ -135,7 +136,9 @@ def _by_reader(found: Found) -> dict[str | None, list[str]]:
 def _read(spark: SparkSession, paths: Sequence[str], form: str | None, wanted: Wanted) -> Part:
     if form == forms.JSON:
         limit = wanted.max_uncompressed_bytes or document.MAX_UNCOMPRESSED_BYTES
-        return documents.read(spark, paths, limit)
+        return documents.read(
+            spark, paths, max_uncompressed_bytes=limit, also_hidden=documents.ALSO_HIDDEN
+        )
     if form in zookeeper.FORMS:
         return zookeeper_files.read(spark, paths, form, wanted.of_zookeeper())
     if form == kraft_directory.FORM:

@@ -21,7 +21,14 @@ from understudy.errors import BadInputError
 from understudy.sources import text_forms
 from understudy.sources.combine import Part
 from understudy.sources.content import Parsed
-from understudy.sources.documents import DOCUMENTS, files, part_of, plain
+from understudy.sources.documents import (
+    ALSO_HIDDEN,
+    DOCUMENTS,
+    files,
+    part_of,
+    plain,
+    unmarked,
+)
 from understudy.sources.kraft_directory import Asked
 from understudy.sources.kraft_files import digest
 from understudy.sources.state_change_log import decisions
@@ -71,7 +78,7 @@ _RECORDED_ROWS: Final = 10_000
 def read(spark: SparkSession, paths: Sequence[str], wanted: Asked, form: str | None = None) -> Part:
     """The snapshots in these texts; with *form* only in those of that form."""
     ranked = (
-        files(spark, paths)
+        unmarked(files(spark, paths, ALSO_HIDDEN), paths)
         .mapInArrow(_rank, _RANKED)
         .repartition("directory")
         .sortWithinPartitions("directory", "rank", "path")

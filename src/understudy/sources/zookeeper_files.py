@@ -25,6 +25,7 @@ from understudy.frames import small_frame
 from understudy.sources.combine import Part
 from understudy.sources.content import Parsed
 from understudy.sources.documents import (
+    ALSO_HIDDEN,
     DOCUMENTS,
     MAX_FILE_BYTES,
     files,
@@ -39,7 +40,6 @@ from understudy.sources.zookeeper.txnlog import FIRST_TIME_AT, is_log
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_ALSO_HIDDEN: Final = ("_*",)
 _LONG_BYTES: Final = 8
 
 _PLACES: Final = T.StructType(
@@ -64,12 +64,12 @@ def read(spark: SparkSession, paths: Sequence[str], form: str, wanted: Asked) ->
             " instant"
         )
     parse_each = partial(_parse_files, form=form, wanted=wanted, reading=uuid4().hex)
-    found = files(spark, paths, also_hidden=_ALSO_HIDDEN)
+    found = files(spark, paths, also_hidden=ALSO_HIDDEN)
     return part_of(paths, found.mapInArrow(parse_each, DOCUMENTS))
 
 
 def _from_directories(spark: SparkSession, paths: Sequence[str], wanted: Asked) -> DataFrame:
-    listed = files(spark, paths, also_hidden=_ALSO_HIDDEN).select("path").distinct().collect()
+    listed = files(spark, paths, also_hidden=ALSO_HIDDEN).select("path").distinct().collect()
     directories = forms.directories(row.path for row in listed)
     if not directories:
         raise BadInputError(
@@ -94,7 +94,7 @@ def _from_directories(spark: SparkSession, paths: Sequence[str], wanted: Asked) 
 
 def _load(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     """Exactly these files, whatever characters their names have."""
-    return files(spark, [literally(path) for path in paths], also_hidden=_ALSO_HIDDEN)
+    return files(spark, [literally(path) for path in paths], also_hidden=ALSO_HIDDEN)
 
 
 def _log_starts(
