@@ -7,10 +7,12 @@ metadata log.
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -149,12 +151,38 @@ def pem(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
+def secure_port() -> int:
+    with closing(socket.socket()) as once:
+        once.bind((LOOPBACK, 0))
+        return int(once.getsockname()[1])
+
+
+def zookeeper_settings(pem: dict[str, Path], port: int) -> Row:
+    return {
+        "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+        "secureClientPort": port,
+        "secureClientPortAddress": LOOPBACK,
+        "ssl.keyStore.type": "PEM",
+        "ssl.keyStore.location": pem["store"],
+        "ssl.trustStore.type": "PEM",
+        "ssl.trustStore.location": pem["authority"],
+        "ssl.clientAuth": "none",
+    }
+
+
+@pytest.fixture(scope="module")
 def zookeepers(
-    tmp_path_factory: pytest.TempPathFactory, pem: dict[str, Path]
+    tmp_path_factory: pytest.TempPathFactory, pem: dict[str, Path], secure_port: int
 ) -> Iterator[tuple[Cluster, Content]]:
     fetch_jars()
     home = tmp_path_factory.mktemp("zookeepers")
-    with Cluster(home, [1, 2], listeners=SASL_LISTENERS, settings=broker_settings(pem)) as cluster:
+    with Cluster(
+        home,
+        [1, 2],
+        listeners=SASL_LISTENERS,
+        settings=broker_settings(pem),
+        zookeeper_settings=zookeeper_settings(pem, secure_port),
+    ) as cluster:
         degraded(cluster)
         truth = until(lambda: settled(zookeeper_truth(cluster)))
         yield cluster, truth
@@ -286,6 +314,25 @@ def test_znodes_for_some_eyes_only_need_their_digest(
         client.set_acls("/controller_epoch", open_to_all)
         client.stop()
         client.close()
+    assert table(found, "partitions") == table(truth, "partitions")
+
+
+def test_zookeeper_is_asked_through_tls(
+    zookeepers: tuple[Cluster, Content],
+    pem: dict[str, Path],
+    secure_port: int,
+    tmp_path: Path,
+) -> None:
+    _, truth = zookeepers
+    address = f"{LOOPBACK}:{secure_port}"
+    config = tmp_path / "zookeeper.properties"
+    config.write_text("zookeeper.ssl.client.enable=true\n", encoding="utf-8")
+    with pytest.raises(BadInputError, match="certificate is not trusted"):
+        captured(zookeeper=address, command_config=str(config))
+    with config.open("a", encoding="utf-8") as more:
+        more.write(f"zookeeper.ssl.truststore.location={pem['authority']}\n")
+        more.write("zookeeper.ssl.truststore.type=PEM\n")
+    found = captured(zookeeper=address, command_config=str(config))
     assert table(found, "partitions") == table(truth, "partitions")
 
 

@@ -23,7 +23,6 @@ from understudy.sources.live.properties import Properties, parse
 SECRET = "hush-hush"  # noqa: S105 - nobody's
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
-DIGEST = "org.apache.zookeeper.server.auth.DigestLoginModule"
 
 
 def properties(tmp_path: Path, *lines: str) -> Properties:
@@ -64,9 +63,7 @@ def test_properties_are_read_as_java_reads_them() -> None:
 
 def test_without_a_file_a_connection_is_plain() -> None:
     assert security.of_kafka(Properties.of_file(None)) == {"security_protocol": "PLAINTEXT"}
-    assert security.of_zookeeper(Properties.of_file(None)) == security.ZooKeeperAccess(
-        None, None, None
-    )
+    assert security.of_zookeeper(Properties.of_file(None)) == security.ZooKeeperAccess(None, None)
 
 
 @pytest.mark.parametrize(
@@ -201,13 +198,11 @@ def test_zookeeper_is_told_by_keys_of_its_own(tmp_path: Path) -> None:
             "zookeeper.ssl.truststore.type=PEM",
             f"zookeeper.ssl.truststore.location={pem}",
             f"zookeeper.digest=kafka:{SECRET}",
-            f'sasl.jaas.config={DIGEST} required username="u" password="{SECRET}";',
         )
     )
     assert found.context is not None
     assert len(found.context.get_ca_certs()) == 1
     assert found.digest == f"kafka:{SECRET}"
-    assert found.sasl == {"mechanism": "DIGEST-MD5", "username": "u", "password": SECRET}
     with pytest.raises(BadInputError, match=r"line 1: security\.protocol"):
         security.of_zookeeper(properties(tmp_path, "security.protocol=SSL"))
 

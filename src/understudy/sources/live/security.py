@@ -29,7 +29,6 @@ _LOGIN_MODULES: Final = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
-_ZOOKEEPER_LOGIN_MODULE: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"
 _JAAS: Final = re.compile(
     r"\s*(?P<module>[\w.$]+)\s+(?P<flag>\w+)(?P<options>.*?)\s*;\s*", re.DOTALL
 )
@@ -199,7 +198,6 @@ class ZooKeeperAccess:
     context: ssl.SSLContext | None
     digest: str | None
     """``user:password`` for ZooKeeper's digest scheme (``addauth digest``)."""
-    sasl: dict[str, str] | None
 
 
 def of_zookeeper(properties: Properties) -> ZooKeeperAccess:
@@ -212,9 +210,5 @@ def of_zookeeper(properties: Properties) -> ZooKeeperAccess:
     digest = properties.take("zookeeper.digest")
     if digest is not None and ":" not in digest:
         raise properties.refusal("zookeeper.digest", "expected user:password")
-    sasl = None
-    if properties.take("sasl.jaas.config") is not None:
-        options = _jaas(properties, _ZOOKEEPER_LOGIN_MODULE)
-        sasl = {"mechanism": "DIGEST-MD5", **options}
     properties.check_all_taken()
-    return ZooKeeperAccess(context, digest, sasl)
+    return ZooKeeperAccess(context, digest)

@@ -23,7 +23,6 @@ _HOPELESS: Final = (
     "UnsupportedSaslMechanismError",
     "IllegalSaslStateError",
     "AuthFailedError",
-    "SASLException",
 )
 _UNTRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"
 

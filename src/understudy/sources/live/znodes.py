@@ -78,7 +78,6 @@ def _client(hosts: str, access: ZooKeeperAccess) -> Any:  # noqa: ANN401 - kazoo
         timeout=_SESSION_SECONDS,
         handler=Handler(),
         auth_data=[("digest", access.digest)] if access.digest else None,
-        sasl_options=access.sasl,
     )
 
 
