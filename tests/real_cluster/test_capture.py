@@ -137,7 +137,7 @@ def in_store(home: Path) -> bytes:
 
 
 def degraded(cluster: Cluster) -> None:
-    """Topics of all kinds, then a broker dies and a reassignment waits for it."""
+    """Topics with one replica and with two, and a broker that dies."""
     cluster.ask("create_topics", topics=TOPICS)
     cluster.kill(2)
 
