@@ -133,9 +133,9 @@ def test_paths_may_look_like_anything(loaded: Loaded, tmp_path: Path) -> None:
     read_from = {row.source for row in everything.provenance.collect()}
     assert read_from >= {str(tmp_path / name / "one.json") for name in ODD}
     plain = [name for name in ODD if "?" not in name]  # which is a pattern
-    for above in (str(tmp_path), f"file:{tmp_path}", f"file://{tmp_path}"):
-        one_by_one = loaded(*(f"{above}/{name}/one.json" for name in plain))
-        assert one_by_one.snapshots.count() == len(plain)
+    above = (f"file:{tmp_path}", f"file://{tmp_path}", str(tmp_path))
+    named = (f"{above[place % 3]}/{name}/one.json" for place, name in enumerate(plain))
+    assert loaded(*named).snapshots.count() == len(plain)
     (tmp_path / "_SUCCESS").touch()
     assert loaded(tmp_path, form="json").snapshots.count() == len(ODD)
     globbed = loaded(f"{tmp_path}/*/one.json", f"{tmp_path}/_kept/*/one.json")
