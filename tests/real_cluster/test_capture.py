@@ -7,6 +7,7 @@ metadata log.
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -281,7 +282,7 @@ def test_a_wrong_password_is_said_at_once_and_not_repeated(
     config = client_settings(tmp_path, "wrong-word", **{"security.protocol": "SASL_PLAINTEXT"})
     begun = time.monotonic()
     told = refusal("--bootstrap", cluster.address(1, "SASL_PLAINTEXT"), config)
-    assert "authentication failed" in told
+    assert re.search("authentication failed|closed at once: a wrong login", told)
     assert "wrong-word" not in told
     assert time.monotonic() - begun < 50
 
@@ -395,5 +396,7 @@ def test_a_capture_of_kraft_is_its_metadata_log_but_for_epochs(
     assert any(row["adding"] == [2] for row in table(found, "partitions"))
     assert table(found, "topics") == table(truth, "topics")
     unsaid = ("shutting_down", "broker_epoch", "endpoints", "log_dirs")
-    assert table(found, "brokers", *unsaid) == table(truth, "brokers", *unsaid)
+    # Until 4.0 brokers that are fenced are not told.
+    registered_and_alive = [row for row in table(truth, "brokers", *unsaid) if row["alive"]]
+    assert table(found, "brokers", *unsaid) == registered_and_alive
     assert [row for row in found.configs if row[0] != "static"] == truth.configs

@@ -59,7 +59,7 @@ def capture(
                 seconds=seconds,
             )
 
-    with listening() as listener:
+    with listening(servers=whom.count(",") + 1) as listener:
         try:
             parsed = within(seconds, whom, work, listener)
         except UnderstudyError:

@@ -25,24 +25,37 @@ _HOPELESS: Final = (
     "AuthFailedError",
 )
 _UNTRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"
+# A broker says why a login fails and hangs up at once, and kafka-python may notice the latter only.
+_ATTEMPT: Final = "Bootstrap connection to"
+_CLOSED: Final = "socket disconnected"
+_ATTEMPTS: Final = 4
+_NO_REASON: Final = ("KafkaTimeoutError",)
 
 
 class Listener(logging.Handler):
     """Remembers the last error a client logged; *hopeless* is set when it need not try again."""
 
-    def __init__(self) -> None:
+    def __init__(self, servers: int) -> None:
         super().__init__(logging.WARNING)
         self.hopeless = Event()
         self.last: BaseException | None = None
+        self._closings_left = _ATTEMPTS * servers
 
     def emit(self, record: logging.LogRecord) -> None:
         given = record.args if isinstance(record.args, tuple) else ()
         raised = record.exc_info[1] if record.exc_info else None
         for each in (*given, raised):
             if isinstance(each, BaseException) and not self.hopeless.is_set():
-                self.last = each
-                if is_hopeless(each):
-                    self.hopeless.set()
+                self._note(each, is_attempt=str(record.msg).startswith(_ATTEMPT))
+
+    def _note(self, error: BaseException, *, is_attempt: bool) -> None:
+        if type(error).__name__ in _NO_REASON:
+            return
+        self.last = error
+        if is_attempt and _CLOSED in str(error):
+            self._closings_left -= 1
+        if is_hopeless(error) or not self._closings_left:
+            self.hopeless.set()
 
 
 def is_hopeless(error: BaseException) -> bool:
@@ -50,9 +63,9 @@ def is_hopeless(error: BaseException) -> bool:
 
 
 @contextmanager
-def listening() -> Iterator[Listener]:
-    """The clients' logs go to the listener alone."""
-    listener = Listener()
+def listening(servers: int) -> Iterator[Listener]:
+    """The clients' logs go to the listener alone; so many *servers* are tried."""
+    listener = Listener(servers)
     loggers = [logging.getLogger(name) for name in _LIBRARIES]
     before = [(logger.propagate, logger.level) for logger in loggers]
     for logger in loggers:
@@ -101,4 +114,6 @@ def explained(error: BaseException) -> str:
     if is_hopeless(error):
         what = "the certificate is not trusted" if _UNTRUSTED in told else "authentication failed"
         return f"{what}: {told or name}"
+    if _CLOSED in told:
+        return "the connection is closed at once: a wrong login, or another security.protocol"
     return told or name
