@@ -1,12 +1,14 @@
-"""Small frames from plain values."""
+"""Small frames from plain values, and how frames are compiled."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
+
+_MANY: Final = 1_000_000  # partitions; fewer stay as they are
 
 
 def small_frame(
@@ -23,3 +25,25 @@ def small_frame(
     named = [dict(zip(schema.names, row, strict=True)) for row in rows]
     table = pa.Table.from_pylist(named, schema=to_arrow_schema(schema, timezone="UTC"))
     return spark.createDataFrame(table, schema)
+
+
+def compiled_apart(frame: DataFrame) -> DataFrame:
+    """The same rows; what follows is not compiled into one method with what came before.
+
+    Spark makes one method of all steps up to the next shuffle. Beyond a size it is not compiled at
+    all (``spark.sql.codegen.hugeMethodLimit``), and every step copies every row.
+    """
+    return frame.coalesce(_MANY)
+
+
+def unfolded(frame: DataFrame, items: str, *kept: str) -> DataFrame:
+    """A row for each ``item`` of the array *items*, with its ``place``, beside the columns *kept*.
+
+    The array is worked out by a step of its own, which is compiled in any case; and nothing is
+    inferred from it, as Spark does of a plain ``explode``, only to work all of it out twice.
+    """
+    return (
+        frame.selectExpr(*kept, f"{items} AS items")
+        .selectExpr(*kept, "posexplode_outer(items) AS (place, item)")
+        .where("place IS NOT NULL")
+    )

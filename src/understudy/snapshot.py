@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -69,6 +69,9 @@ class Snapshots:
         def chosen(table: DataFrame) -> DataFrame:
             return table.join(keys, list(SNAPSHOT_KEY), "left_semi").select(*table.columns)
 
+        return self._each(chosen)
+
+    def _each(self, chosen: Callable[[DataFrame], DataFrame]) -> Snapshots:
         return replace(
             self,
             snapshots=chosen(self.snapshots),
@@ -96,11 +99,18 @@ class Snapshots:
             raise BadInputError("there is no such snapshot")
         if len(found.clusters) > 1:
             raise UsageError(f"--cluster chooses one of {', '.join(found.clusters)}")
-        key = found.newest
-        return self.only(
-            rows.where(F.col("cluster") == key.cluster).where(
-                F.col("snapshot_id") == key.snapshot_id
-            )
+        # Said in so many words it reaches the files, and no table has to be joined with the keys.
+        is_newest = (F.col("cluster") == found.newest.cluster) & (
+            F.col("snapshot_id") == found.newest.snapshot_id
+        )
+        chosen = self._each(lambda table: table.where(is_newest))
+        # Of one snapshot all but the partitions is little: it is grouped without a shuffle.
+        return replace(
+            chosen,
+            snapshots=chosen.snapshots.coalesce(1),
+            brokers=chosen.brokers.coalesce(1),
+            topics=chosen.topics.coalesce(1),
+            configs=chosen.configs.coalesce(1),
         )
 
     def fork(self, *, fail: Iterable[int] = (), restore: Iterable[int] = ()) -> Snapshots:

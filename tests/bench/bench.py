@@ -45,7 +45,8 @@ SMALL: Final = 1.5
 HALF: Final = 0.5
 MORE_CORES: Final = 1.4  # of two, on a machine whose JVM wants some of them, too
 PARTS: Final = (
-    *("throughput", "scaling", "sequences", "heap", "small", "plans", "pace", "kraft", "readers"),
+    *("throughput", "scaling", "sequences", "heap", "questions", "small"),
+    *("plans", "pace", "kraft", "readers"),
 )
 
 
@@ -74,6 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "scaling": lambda: scaling(sizes, arguments.rounds),
         "sequences": lambda: sequences(arguments.rounds),
         "heap": small_heap,
+        "questions": lambda: questions(max(arguments.partitions), arguments.rounds),
         "small": lambda: small(arguments.rounds),
         "plans": plans,
         "pace": lambda: pace(sizes, arguments.rounds),
@@ -107,19 +109,55 @@ def throughput(sizes: Sequence[int], rounds: int) -> list[Line]:
     return lines
 
 
-def _compared(comparison: dict[str, Any], taken: dict[str, Any], size: int) -> Line:
-    measured = taken[f"{comparison['measure']}@{size}"]
-    against = taken[f"{comparison['against']}@{size}"]
+def _compared(
+    comparison: dict[str, Any], taken: dict[str, Any], size: int, shape: str = ""
+) -> Line:
+    """*shape* is that of the store where it is not the usual one."""
+    measured = taken[f"{comparison['measure']}@{size}{shape}"]
+    against = taken[f"{comparison['against']}@{size}{shape}"]
     at_most, at_least = comparison["at_most"], comparison["at_least"]
     ratio = measured["best"] / against["best"]
+    target, holds = "", None
+    if at_most is not None:
+        target, holds = f"<= {at_most}x", ratio <= at_most
+    elif at_least is not None:
+        target, holds = f">= {at_least}x", ratio >= at_least
     return Line(
         what=f"{comparison['measure']} / {comparison['against']}",
         size=f"{size:,}",
         value=f"{ratio:.2f}x",
-        target=f"<= {at_most}x" if at_most is not None else f">= {at_least}x",
-        holds=(at_most is None or ratio <= at_most) and (at_least is None or ratio >= at_least),
+        target=target,
+        holds=holds,
         detail=_both(measured, against),
     )
+
+
+def questions(size: int, rounds: int) -> list[Line]:
+    """Questions about failures over many brokers, and what ten times the brokers cost."""
+    told = json.loads(_run("list", capture=True))
+    few, many = told["brokers"]
+    comparisons = told["questions"]
+    names = list(dict.fromkeys(c[side] for c in comparisons for side in ("against", "measure")))
+    best: dict[int, dict[str, Any]] = {}
+    for brokers in (few, many):
+        shape = ("--partitions", str(size), "--brokers", str(brokers))
+        _run("store", *shape, "--home", str(HOME))
+        takes = [f"{name}@{size}x{brokers}" for name in names]
+        best[brokers] = _result("repeat", *takes, "--rounds", str(rounds))
+    lines = [_compared(each, best[many], size, f"x{many}") for each in comparisons]
+    for name in names:
+        at = {brokers: best[brokers][f"{name}@{size}x{brokers}"]["best"] for brokers in best}
+        lines.append(
+            Line(
+                what=f"{name}, {few} -> {many} brokers",
+                size=f"{size:,}",
+                value=f"{at[many] / at[few]:.2f}x",
+                target="",
+                holds=None,
+                detail=f"best {at[few]:.2f} s -> {at[many]:.2f} s",
+            )
+        )
+    return lines
 
 
 def scaling(sizes: Sequence[int], rounds: int) -> list[Line]:

@@ -44,6 +44,18 @@ class Comparison:
     up_to: int | None = None  # partitions
 
 
+# What questions about failures are held against, over a snapshot with as many brokers as this.
+MANY_BROKERS: Final = 1_000
+FEW_BROKERS: Final = 100
+QUESTIONS: Final = (
+    Comparison("every_broker", "replay", at_most=3),
+    Comparison("every_pair", "scan_and_group", at_most=2),
+    Comparison("cut_sets", "scan_and_group", at_most=2),
+    Comparison("cut_sets_by_rack", "scan_and_group", at_most=2),
+    Comparison("ok_to_stop", "scan", at_most=1.5),
+    Comparison("restart_plan", "scan_and_group"),
+)
+
 COMPARISONS: Final = (
     Comparison("replay", "copy", at_most=1.5),
     Comparison("interpreted", "replay", at_least=3, up_to=100_000),
@@ -143,6 +155,111 @@ def single_failures_interpreted(room: Room) -> None:
         single_failures(room)
 
 
+# --- Questions about failures ----------------------------------------------------------------
+
+
+def _drop(table: DataFrame) -> None:
+    """Compute every row and column, and let go of them."""
+    table.write.format("noop").mode("overwrite").save()
+
+
+@contextlib.contextmanager
+def _opened(room: Room) -> Iterator[Any]:
+    """The one snapshot of the store, as a verb opens it."""
+    from understudy import sources  # noqa: PLC0415
+
+    snapshots = sources.read(room.spark, [room.store]).one()
+    try:
+        yield snapshots
+    finally:
+        snapshots.close()
+
+
+@measure
+def scan(room: Room) -> None:
+    """Open the store and read every column of every partition."""
+    with _opened(room) as snapshots:
+        _drop(snapshots.partitions)
+
+
+@measure
+def scan_and_group(room: Room) -> None:
+    """Read every column of every partition, and count which three brokers share how many."""
+    with _opened(room) as snapshots:
+        _drop(snapshots.partitions)
+        _drop(
+            snapshots.partitions.selectExpr("cluster", "snapshot_id", "sort_array(replicas) AS set")
+            .groupBy("cluster", "snapshot_id", "set")
+            .count()
+        )
+
+
+@measure
+def ok_to_stop(room: Room) -> None:
+    """May these three brokers be stopped: the verb from its arguments to its answer."""
+    _verb("ok-to-stop", "3", "4", "5", "--snapshot", room.store, "--json")
+
+
+@measure
+def restart_plan(room: Room) -> None:
+    """Rounds for a restart of every broker, and the moves that would save some."""
+    _verb("plan-restart", "--snapshot", room.store, "--ignore-unsavable", "--json")
+
+
+_ANSWERED: Final = (0, 2, 3, 4)
+
+
+def _verb(*arguments: str) -> None:
+    from understudy import cli  # noqa: PLC0415
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        code = cli.main(list(arguments))
+    if code not in _ANSWERED:
+        raise RuntimeError(f"understudy {' '.join(arguments)} exited with {code}")
+
+
+@measure
+def cut_sets(room: Room) -> None:
+    """Every minimal set of brokers, of whatever size, for both risks."""
+    _cut_sets(room, by_rack=False)
+
+
+@measure
+def cut_sets_by_rack(room: Room) -> None:
+    """Every minimal set of racks: all failures of racks at once."""
+    _cut_sets(room, by_rack=True)
+
+
+def _cut_sets(room: Room, *, by_rack: bool) -> None:
+    from understudy.questions import cut_sets as sets  # noqa: PLC0415
+    from understudy.questions import cuts  # noqa: PLC0415
+
+    with _opened(room) as snapshots:
+        units = sets.racks(snapshots.brokers) if by_rack else None
+        partitions = sets.weighed(cuts.thresholds(snapshots))
+        _drop(sets.cut_sets(sets.cut_sets_by_topic(partitions, units)))
+
+
+@measure
+def every_pair(room: Room) -> None:
+    """The impact of every two brokers failing together."""
+    from understudy.questions.before import before  # noqa: PLC0415
+    from understudy.questions.pair_failures import impact_of_pairs  # noqa: PLC0415
+
+    with _opened(room) as snapshots:
+        partitions = before(snapshots).persist()
+        try:
+            _drop(impact_of_pairs(snapshots, partitions))
+        finally:
+            partitions.unpersist()
+
+
+@measure
+def every_broker(room: Room) -> None:
+    """Each broker fails once: what changes, for whom and how bad, published."""
+    _verb("whatif", room.store, "--every", "broker", "--out", room.fresh("every-broker"), "--json")
+
+
 def _failures(scenarios: int, events: int) -> Work:
     """Replays of so many scenarios, each so many broker failures; touched partitions only."""
 
@@ -210,20 +327,23 @@ def _decided(
 
 @dataclass(frozen=True)
 class Take:
-    """A measure at a size, written ``replay@100000``."""
+    """A measure at a size, written ``replay@100000`` or, with so many brokers, ``…x1000``."""
 
     name: str
     partitions: int
+    brokers: int = BROKERS
 
     @classmethod
     def parse(cls, text: str) -> Take:
-        name, _, partitions = text.partition("@")
+        name, _, size = text.partition("@")
         if name not in MEASURES:
             raise argparse.ArgumentTypeError(f"no measure is called {name}; see list")
-        return cls(name, int(partitions))
+        partitions, _, brokers = size.partition("x")
+        return cls(name, int(partitions), int(brokers or BROKERS))
 
     def __str__(self) -> str:
-        return f"{self.name}@{self.partitions}"
+        brokers = "" if self.brokers == BROKERS else f"x{self.brokers}"
+        return f"{self.name}@{self.partitions}{brokers}"
 
 
 def repeat(takes: Sequence[Take], rounds: int, home: Path) -> dict[str, Any]:
@@ -233,15 +353,17 @@ def repeat(takes: Sequence[Take], rounds: int, home: Path) -> dict[str, Any]:
     seconds: dict[str, list[float]] = {str(take): [] for take in takes}
     with _session() as spark:
         rooms = {
-            take.partitions: Room(
-                spark, str(store_path(home, take.partitions)), scratch / str(take.partitions)
+            (take.partitions, take.brokers): Room(
+                spark,
+                str(store_path(home, take.partitions, take.brokers)),
+                scratch / f"{take.partitions}x{take.brokers}",
             )
             for take in takes
         }
         try:
             for turn in range(WARM_UPS + rounds):
                 for take in takes:
-                    room = rooms[take.partitions]
+                    room = rooms[take.partitions, take.brokers]
                     taken = _timed(MEASURES[take.name], room)
                     room.clean()
                     warm = turn >= WARM_UPS
@@ -339,7 +461,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     match arguments.what:
         case "list":
-            told = {"comparisons": [asdict(each) for each in COMPARISONS], "sequences": SEQUENCES}
+            told = {
+                "comparisons": [asdict(each) for each in COMPARISONS],
+                "questions": [asdict(each) for each in QUESTIONS],
+                "brokers": [FEW_BROKERS, MANY_BROKERS],
+                "sequences": SEQUENCES,
+            }
             json.dump(told, sys.stdout)
         case "bare":
             bare(arguments.source, arguments.target)

@@ -228,6 +228,16 @@ def test_what_people_bring_along(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert offline["any_low"] == offline["any_high"]
     assert answer["tables"]["topic_cut_sets"] == answer["tables"]["cut_sets"]
 
+    replica = {"partition": "orders-2", "size": 7, "offsetLag": 0, "isFuture": False}
+    incoming = {**replica, "size": 99, "isFuture": True}
+    log_dirs = [{"logDir": "/d", "error": None, "partitions": [replica, incoming]}]
+    sizes = {"version": 1, "brokers": [{"broker": 3, "logDirs": log_dirs}]}
+    weights.write_text(f"Querying brokers for log directories information\n{json.dumps(sizes)}")
+    (single,) = [
+        e for e in told(capsys, 0, *asked)["worst"] if (e["risk"], e["k"]) == (FULL_ACKS, 1)
+    ]
+    assert [row["weight"] for row in single["first"]] == [7.0, 7.0]
+
     weights.write_text("topic,weight\norders,heavy\norders,1\n", encoding="utf-8")
     refused = told(capsys, 65, *asked)
     assert len(refused["problems"]) == 2

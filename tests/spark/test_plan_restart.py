@@ -134,7 +134,8 @@ def test_from_end_to_end(
     doc: dict[str, Any] = json.loads(documented()[0])
     doc["taken_at"] = "2026-01-01T00:00:00Z"
     path, out = write(tmp_path / "s.json", doc), str(tmp_path / "out")
-    answer = told(capsys, 0, "plan-restart", "--snapshot", path, "--by", "rack", "--out", out)
+    asked = ("plan-restart", "--snapshot", path, "--by", "rack", "--out", out, "--replay")
+    answer = told(capsys, 0, *asked)
     assert (answer["schema"], answer["verdict"], answer["unsavable_count"]) == (1, "yes", 0)
     assert answer["rounds"] == [[3, 4], [5, 6], [2], [1]]
     assert answer["conflicts"] == [

@@ -41,7 +41,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--dependencies", metavar="FILE", help="CSV with unit,broker_id: what --by unit is about"
     )
     parser.add_argument(
-        "--weights", metavar="FILE", help="CSV with topic,weight or topic,partition,weight"
+        "--weights",
+        metavar="FILE",
+        help="CSV with topic,weight or topic,partition,weight, or what kafka-log-dirs prints",
     )
     parser.add_argument(
         "--failure-rate", type=_rate, metavar="P", help="how likely any broker is down, 0 to 1"

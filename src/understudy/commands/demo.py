@@ -10,7 +10,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Final
 
-from understudy.commands import replay, report, whatif
+from understudy.commands import cutsets, plan_restart, replay, report, whatif
 from understudy.commands.verb import JSON_SCHEMA, Verb, add_arguments
 from understudy.errors import EXIT_DONE, EXIT_USAGE, UsageError
 
@@ -32,6 +32,8 @@ def _run(args: argparse.Namespace) -> int:
     page = str(Path(args.out) / _PAGE)
     commands = (
         (replay.VERB, [str(sample), "--out", args.out]),
+        (cutsets.VERB, [str(newest), "--out", args.out]),
+        (plan_restart.VERB, ["--snapshot", str(newest), "--out", args.out]),
         (whatif.VERB, [str(newest), *_EVERY, "--out", args.out]),
         (report.VERB, [args.out, "--html", page]),
     )

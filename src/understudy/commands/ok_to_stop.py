@@ -84,10 +84,11 @@ def _judged(
     from understudy.questions import cuts
 
     stopping = cluster.registered.intersection(named)  # who is down cannot be stopped
-    partitions = cuts.thresholds(
-        snapshots, stopping=stopping, new_controller=cluster.controller in stopping
+    new_controller = cluster.controller in stopping
+    touched = cuts.thresholds(
+        snapshots, stopping=stopping, new_controller=new_controller, only_touched=True
     )
-    found = _blocking(partitions, stopping, args)
+    found = _blocking(touched, stopping, args)
     told: dict[str, Any] = {
         "verdict": NO if found["blocking_count"] else YES,
         "brokers": list(named),
@@ -101,7 +102,8 @@ def _judged(
     }
     told["reason"] = _reason(told, sorted(set(named) - stopping))
     if told["verdict"] == YES and args.max is not None:
-        told |= _grown(partitions, cluster, named, args)
+        every = cuts.thresholds(snapshots, stopping=stopping, new_controller=new_controller)
+        told |= _grown(every, cluster, named, args)
     return told
 
 
@@ -159,18 +161,18 @@ def _grown(
 
 
 def _reason(told: dict[str, Any], down: Sequence[int]) -> str | None:
+    from understudy.report.tables import amount
+
     parts = []
     if told["blocking_count"]:
         parts.append(
-            f"{told['blocking_count']} partitions would lose their leader or block acks=all"
+            f"{amount(told['blocking_count'], 'partition')} would lose the leader or block acks=all"
         )
     if told["internal_count"]:
-        parts.append(f"{told['internal_count']} of them are of internal topics")
+        parts.append(f"internal topics: {told['internal_count']} of them")
     if told["unsavable_count"]:
         fate = "ignored" if told["unsavable_ignored"] else "any stop of theirs blocks"
-        parts.append(
-            f"{told['unsavable_count']} have no more replicas than min ISR asks for ({fate})"
-        )
+        parts.append(f"no more replicas than min ISR asks for: {told['unsavable_count']} ({fate})")
     if down:
         parts.append(f"already down: {_list(down)}")
     return "; ".join(parts) or None

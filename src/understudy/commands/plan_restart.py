@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,7 +51,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--replay", action="store_true", help="play the rounds through the controller, too"
     )
-    parser.add_argument("--out", metavar="DIR", help="where the plan and its replay go as tables")
+    parser.add_argument(
+        "--out", metavar="DIR", help="where the plan, and its replay if asked for, go as tables"
+    )
     parser.add_argument("--force", action="store_true", help="a new run though there is the same")
 
 
@@ -94,11 +97,13 @@ def _told(
     asked = _asked(snapshots, args)
     with restart_answer.answered(snapshots, asked) as found:
         told = found.told(limit=args.limit, topic=args.topic) | _verdict(found, args, undecided)
-        if args.out is None and not args.replay:
-            return told
-        progress.doing("replaying")
-        replay = restart_answer.replayed(snapshots, asked.cluster, found.rounds)
-        try:
+        with ExitStack() as stack:
+            replay = None
+            if args.replay:
+                progress.doing("replaying")
+                replay = restart_answer.replayed(snapshots, asked.cluster, found.rounds)
+                stack.callback(replay.close)
+                told["replay"] = restart_answer.told_of_replay(replay, found.rounds)
             if args.out is not None:
                 told |= _published(
                     found,
@@ -108,9 +113,6 @@ def _told(
                     input_digest=snapshots.input_digest,
                     verdict=told["verdict"],
                 )
-            told["replay"] = restart_answer.told_of_replay(replay, found.rounds)
-        finally:
-            replay.close()
     return told
 
 
@@ -165,7 +167,7 @@ def _verdict(
 
 def _published(
     found: restart_answer.Answer,
-    replay: Replay,
+    replay: Replay | None,
     args: argparse.Namespace,
     progress: Progress,
     *,
@@ -180,8 +182,12 @@ def _published(
         "brokers": list(found.asked.brokers),
         "max_parallel": args.max_parallel,
         "by": args.by,
+        "replay": args.replay,
         "verdict": verdict,
     }
+    tables, notes = found.tables(), list[str]()
+    if replay is not None:
+        tables, notes = {**tables, **replay.tables}, replay.notes
     run = publish.Run.start(
         "plan-restart",
         input_digest=input_digest,
@@ -192,7 +198,7 @@ def _published(
         args.out,
         run,
         progress,
-        lambda: Findings({**found.tables(), **replay.tables}, verdict, replay.notes),
+        lambda: Findings(tables, verdict, notes),
         force=args.force,
     )
     return outcome.told(args.out)

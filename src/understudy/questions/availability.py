@@ -25,6 +25,7 @@ from understudy.controller.kraft.words import DEFAULT_MIN_ISR, MIN_ISR_SETTING
 from understudy.controller.profiles import KRAFT
 from understudy.controller.words import UNCLEAN_SETTING
 from understudy.names import SNAPSHOT_KEY, TOPIC_KEY
+from understudy.questions.buckets import bucket, in_buckets
 from understudy.schemas import PARTITIONS
 from understudy.snapshot import Snapshots
 from understudy.sql import NO_IDS, struct, text
@@ -32,9 +33,6 @@ from understudy.sql import NO_IDS, struct, text
 INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 """Consumers and transactions stand still while these do; every answer names them."""
 
-# Live brokers lie in buckets by their id, as in a hash table: whether one of a thousand brokers is
-# live takes a look at a handful of ids, for each of millions of replicas.
-_BUCKETS: Final = 256
 _LEVELS: Final = ("broker", "cluster", "static")  # below the topic's own; the first that says wins
 
 _IS_KRAFT: Final = f"mode = {text(KRAFT.mode)}"
@@ -47,8 +45,8 @@ _UNCLEAN_IS_READ: Final = rf"(NOT ({_IS_KRAFT}) OR release RLIKE '^(3\\.9|[4-9]\
 
 
 def is_live(broker: str) -> str:
-    bucket = f"get(live, pmod({broker}, {_BUCKETS}))"
-    return f"coalesce(exists({bucket}, b -> b.id = {broker}), false)"
+    """Of a broker that the partition names."""
+    return f"coalesce({broker} >= 0 AND NOT array_contains(down, {broker}), false)"
 
 
 def is_online(broker: str) -> str:
@@ -60,69 +58,92 @@ def is_offline(leader: str = "leader") -> str:
     return f"(has_state AND NOT {is_online(leader)})"
 
 
-def is_under_min_isr(leader: str = "leader", isr: str = "isr") -> str:
-    return f"(has_state AND {is_online(leader)} AND size({isr}) < min_isr)"
-
-
-def is_at_min_isr(leader: str = "leader", isr: str = "isr") -> str:
-    return f"(has_state AND {is_online(leader)} AND size({isr}) = min_isr)"
-
-
 def is_internal(topic: str = "topic") -> str:
     return f"{topic} IN ({', '.join(map(text, INTERNAL_TOPICS))})"
-
-
-def blocks_full_acks(leader: str = "leader", isr: str = "isr") -> str:
-    """Producers with ``acks=all`` are refused: offline, or under min ISR."""
-    return f"(has_state AND NOT ({is_online(leader)} AND size({isr}) >= min_isr))"
 
 
 # --- The partitions that count -------------------------------------------------------------------
 
 
-def counted(snapshots: Snapshots) -> DataFrame:
+def counted(snapshots: Snapshots, among: str = "true") -> DataFrame:
     """The partitions of topics not queued for deletion, with what they are judged by.
 
     Beside the columns of ``partitions`` (unknown lists empty, ``offline_dirs`` also from the
-    directories of KRaft) these: ``min_isr``, in KRaft the effective one; ``unclean_allowed``;
-    ``live``, the buckets :func:`is_live` looks into.
+    directories of KRaft) these: ``is_kraft``; ``min_isr``, in KRaft the effective one;
+    ``unclean_allowed``; ``down``, those brokers a partition names that are not live. *among* is a
+    condition on the columns of ``partitions``: the others are not looked at any further.
     """
     snapshots = snapshots.with_defaults()
     known = (
-        snapshots.snapshots.select(*SNAPSHOT_KEY, "mode", "release")
+        snapshots.snapshots.selectExpr(
+            *SNAPSHOT_KEY,
+            f"{_IS_KRAFT} AS is_kraft",
+            f"{_UNCLEAN_IS_READ} AS unclean_is_read",
+            f"{_UNCLEAN_BY_DEFAULT} AS unclean_by_default",
+        )
         .join(F.broadcast(live_brokers(snapshots.brokers)), on=list(SNAPSHOT_KEY), how="left")
         .join(F.broadcast(_defaults(snapshots)), on=list(SNAPSHOT_KEY), how="left")
     )
+    of_snapshots = [name for name in known.columns if name not in (*SNAPSHOT_KEY, "live", "dirs")]
     bounds = F.broadcast(_uneven_topics(snapshots))
     return (
-        snapshots.partitions.join(F.broadcast(known), on=list(SNAPSHOT_KEY), how="inner")
+        snapshots.partitions.where(among)
+        .join(F.broadcast(known), on=list(SNAPSHOT_KEY), how="inner")
+        # The brokers of a whole cluster go no further: next to every row they would be copied
+        # by each step that is not compiled into one with the step before.
+        .selectExpr(
+            *(name for name in PARTITIONS.names if name != "offline_dirs"),
+            *of_snapshots,
+            f"{_offline_dirs()} AS offline_dirs",
+            f"{named_down()} AS down",
+        )
         # Without a hint: there may be as many of these as topics in a long history.
         .join(_topic_settings(snapshots), on=list(TOPIC_KEY), how="left")
         .where("queued IS NULL")
         .join(bounds, on=list(TOPIC_KEY), how="left")
         .selectExpr(
-            *(name for name in PARTITIONS.names if name != "offline_dirs"),
-            f"{_offline_dirs()} AS offline_dirs",
+            *PARTITIONS.names,
+            "is_kraft",
             f"{_min_isr()} AS min_isr",
             f"{_unclean_allowed()} AS unclean_allowed",
-            "live",
+            "down",
         )
-        .select(*PARTITIONS.names, "min_isr", "unclean_allowed", "live")
     )
 
 
 def live_brokers(brokers: DataFrame) -> DataFrame:
-    """Per snapshot ``live``, the buckets that :func:`is_live` looks into."""
-    broker = struct(id="broker_id", log_dirs="log_dirs")
-    in_bucket = f"filter(brokers, b -> pmod(b.id, {_BUCKETS}) = n)"
+    """Per snapshot ``live``, which :func:`named_down` looks into, and ``dirs`` of live brokers."""
+    log_dirs = struct(id="broker_id", log_dirs="log_dirs")
+    knows_dirs = "FILTER (WHERE size(log_dirs) > 0)"
+
     return (
         brokers.where("alive AND NOT coalesce(shutting_down, false)")
         .groupBy(*SNAPSHOT_KEY)
-        .agg(F.expr(f"collect_list({broker}) AS brokers"))
+        .agg(
+            F.expr("collect_list(broker_id) AS ids"),
+            F.expr(f"collect_list({log_dirs}) {knows_dirs} AS dirs"),
+        )
         .selectExpr(
-            *SNAPSHOT_KEY, f"transform(sequence(0, {_BUCKETS - 1}), n -> {in_bucket}) AS live"
+            *SNAPSHOT_KEY,
+            f"{in_buckets('ids', 'b')} AS live",
+            f"IF(size(dirs) > 0, {in_buckets('dirs', 'b.id')}, NULL) AS dirs",
         )
     )
+
+
+def named_down() -> str:
+    """Those brokers that a partition names and that are not in ``live``."""
+
+    def is_down(broker: str) -> str:
+        return f"NOT coalesce(array_contains({bucket('live', broker)}, {broker}), false)"
+
+    lists = (f"coalesce({ids}, {NO_IDS})" for ids in ("isr", "elr", "last_known_elr"))
+    others = f"concat({', '.join(lists)}, array(leader))"
+    # Nobody, or a few whom no assignment knows.
+    strangers = (
+        f"filter({others}, b -> b >= 0 AND NOT array_contains(replicas, b) AND {is_down('b')})"
+    )
+    return f"concat(filter(replicas, b -> {is_down('b')}), {strangers})"
 
 
 def _offline_dirs() -> str:
@@ -132,7 +153,7 @@ def _offline_dirs() -> str:
     """
     directory = "get(directories, i)"
     elsewhere = (
-        f"exists(get(live, pmod(r, {_BUCKETS})), b -> b.id = r AND size(b.log_dirs) > 0"
+        f"exists({bucket('dirs', 'r')}, b -> b.id = r"
         f" AND NOT array_contains(b.log_dirs, {directory}))"
     )
     is_lost = (
@@ -153,18 +174,23 @@ def _min_isr() -> str:
     """KRaft: never more than partition 0 has replicas (effective min ISR)."""
     wanted = f"coalesce(topic_min_isr, default_min_isr, {DEFAULT_MIN_ISR})"
     first = "IF(is_uneven, first_replicas, size(replicas))"
-    return f"IF({_IS_KRAFT}, least({wanted}, {first}), {wanted})"
+    return f"IF(is_kraft, least({wanted}, {first}), {wanted})"
 
 
 def _unclean_allowed() -> str:
     said = "coalesce(topic_unclean, default_unclean)"
-    # The quorum controller reads it as it stands, the others without the blanks around it.
-    is_on = f"lower(IF({_IS_KRAFT}, {said}, trim({said}))) = 'true'"
-    return f"{_UNCLEAN_IS_READ} AND coalesce({is_on}, {_UNCLEAN_BY_DEFAULT})"
+    is_on = f"{said} >= IF(is_kraft, {_ON_AS_IT_STANDS}, {_ON_BUT_FOR_BLANKS})"
+    return f"unclean_is_read AND coalesce({is_on}, unclean_by_default)"
 
 
-def _value_of(key: str) -> str:
-    return "try_cast(trim(value) AS INT)" if key == MIN_ISR_SETTING else "value"
+# The quorum controller reads the setting as it stands, the others without the blanks around it.
+_OFF, _ON_BUT_FOR_BLANKS, _ON_AS_IT_STANDS = 0, 1, 2
+_VALUES: Final = {
+    MIN_ISR_SETTING: "try_cast(trim(value) AS INT)",
+    UNCLEAN_SETTING: f"""CASE WHEN lower(value) = 'true' THEN {_ON_AS_IT_STANDS}
+        WHEN lower(trim(value)) = 'true' THEN {_ON_BUT_FOR_BLANKS}
+        WHEN value IS NOT NULL THEN {_OFF} END""",
+}
 
 
 def _defaults(snapshots: Snapshots) -> DataFrame:
@@ -176,7 +202,7 @@ def _defaults(snapshots: Snapshots) -> DataFrame:
     rank = f"array_position(array({', '.join(map(text, _LEVELS))}), scope)"
 
     def first_said(key: str) -> str:
-        return f"min_by({_value_of(key)}, {rank}) FILTER (WHERE key = {text(key)})"
+        return f"min_by({_VALUES[key]}, {rank}) FILTER (WHERE key = {text(key)})"
 
     return (
         snapshots.configs.where(
@@ -194,13 +220,13 @@ def _defaults(snapshots: Snapshots) -> DataFrame:
 
 def _topic_settings(snapshots: Snapshots) -> DataFrame:
     """Topics that are queued for deletion or have settings of their own."""
-    nothing = ("CAST(NULL AS INT) AS topic_min_isr", "CAST(NULL AS STRING) AS topic_unclean")
+    nothing = ("CAST(NULL AS INT) AS topic_min_isr", "CAST(NULL AS INT) AS topic_unclean")
     queued = snapshots.topics.where("queued_for_deletion").selectExpr(
         *TOPIC_KEY, "true AS queued", *nothing
     )
 
     def if_about(key: str) -> str:
-        return f"IF(key = {text(key)}, {_value_of(key)}, NULL)"
+        return f"IF(key = {text(key)}, {_VALUES[key]}, NULL)"
 
     said = snapshots.configs.where(
         f"key IN ({text(MIN_ISR_SETTING)}, {text(UNCLEAN_SETTING)}) AND scope = 'topic'"

@@ -120,11 +120,15 @@ def _before(snapshots: Snapshots) -> DataFrame:
         event_type="CAST(NULL AS STRING)",
         controller="CAST(NULL AS INT)",
     )
-    return known.partitions.join(live, on=list(SNAPSHOT_KEY), how="left").selectExpr(
-        *SNAPSHOT_KEY,
-        *("topic", "partition", "has_state", "offline_dirs"),
-        f"{availability.is_online('leader')} AS was_online",
-        f"{held} AS held_before",
+    return (
+        known.partitions.join(live, on=list(SNAPSHOT_KEY), how="left")
+        .selectExpr(*known.partitions.columns, f"{availability.named_down()} AS down")
+        .selectExpr(
+            *SNAPSHOT_KEY,
+            *("topic", "partition", "has_state", "offline_dirs"),
+            f"{availability.is_online('leader')} AS was_online",
+            f"{held} AS held_before",
+        )
     )
 
 

@@ -15,15 +15,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from understudy.frames import small_frame
+from understudy.frames import small_frame, unfolded
 from understudy.names import SNAPSHOT_KEY
+from understudy.questions.buckets import bucket, in_buckets
 from understudy.questions.cuts import FULL_ACKS, UNAVAILABLE
 from understudy.schemas import INT, STRING
-from understudy.sql import NO_IDS, text
+from understudy.sql import NO_IDS, struct, text
 
 _UNITS: Final = T.StructType([T.StructField("broker_id", INT), T.StructField("unit", STRING)])
 _NO_SETS: Final = "CAST(array() AS ARRAY<ARRAY<INT>>)"
+_NO_LISTS: Final = "CAST(array() AS ARRAY<ARRAY<ARRAY<STRING>>>)"
 _SET_KEY: Final = (*SNAPSHOT_KEY, "risk", "brokers", "units")
+_COUNTED: Final = (*SNAPSHOT_KEY, "topic", "partitions", "weight")
 
 
 def weighed(partitions: DataFrame, weights: DataFrame | None = None) -> DataFrame:
@@ -48,35 +51,22 @@ def cut_sets_by_topic(partitions: DataFrame, units: DataFrame | None = None) -> 
     With *units* (cluster, snapshot_id, broker_id, unit) the sets are of units, each of which takes
     all its brokers along; a broker without a unit is one of its own.
     """
-    sets = {UNAVAILABLE: offline_sets(), FULL_ACKS: blocking_sets()}
-    if units is not None:
-        of_brokers = {risk: f"{risk}_sets" for risk in sets}
-        partitions = (
-            partitions.selectExpr(
-                *(*SNAPSHOT_KEY, "topic", "weight"),
-                *(f"{sets[risk]} AS {name}" for risk, name in of_brokers.items()),
-            )
-            .join(F.broadcast(_units_of_brokers(units)), list(SNAPSHOT_KEY), "left")
-            .selectExpr(
-                *(*SNAPSHOT_KEY, "topic", "weight"),
-                *(f"{_hitting_units(name)} AS {name}" for name in of_brokers.values()),
-            )
-        )
-        sets = {risk: _minimal(name) for risk, name in of_brokers.items()}
-    listed = ", ".join(
-        f"transform({found}, s -> struct({text(risk)} AS risk, s AS members))"
-        for risk, found in sets.items()
-    )
-    members = (
-        ("members AS brokers", "CAST(NULL AS ARRAY<STRING>) AS units")
-        if units is None
-        else ("CAST(NULL AS ARRAY<INT>) AS brokers", "members AS units")
-    )
+    rows = _sets_of_brokers(partitions) if units is None else _sets_of_units(partitions, units)
+    none = {"brokers": "CAST(NULL AS ARRAY<INT>)", "units": "CAST(NULL AS ARRAY<STRING>)"}
+    none["brokers" if units is None else "units"] = "members"
     return (
-        partitions.selectExpr(*SNAPSHOT_KEY, "topic", "weight", f"inline(concat({listed}))")
-        .selectExpr(*SNAPSHOT_KEY, "topic", "weight", "risk", *members)
-        .groupBy(*_SET_KEY, "topic")
-        .agg(F.expr("count(1) AS partitions"), F.expr("sum(weight) AS weight"))
+        # Whatever is grouped later, by set or by set and topic, lies together from here on.
+        rows.repartition("members")
+        .groupBy(*SNAPSHOT_KEY, "is_offline", "members", "topic")
+        .agg(F.expr("sum(partitions) AS partitions"), F.expr("sum(weight) AS weight"))
+        .selectExpr(
+            *SNAPSHOT_KEY,
+            f"IF(is_offline, {text(UNAVAILABLE)}, {text(FULL_ACKS)}) AS risk",
+            *(f"{value} AS {name}" for name, value in none.items()),
+            "topic",
+            "partitions",
+            "weight",
+        )
     )
 
 
@@ -109,6 +99,19 @@ def dependencies(snapshots: DataFrame, table: Mapping[str, Iterable[int]]) -> Da
 
 
 # --- Sets of brokers -----------------------------------------------------------------------------
+
+
+def _sets_of_brokers(partitions: DataFrame) -> DataFrame:
+    """A row per partition and minimal set, ``is_offline`` where that is the risk."""
+    rows = partitions.selectExpr("*", "1L AS partitions", "IF(offline, 0, 1) AS offline_count")
+    return _as_rows(rows, f"concat({offline_sets()}, {blocking_sets()})")
+
+
+def _as_rows(rows: DataFrame, sets: str) -> DataFrame:
+    """The sets of both risks, of which the first ``offline_count`` take the leader away."""
+    return unfolded(rows, sets, *_COUNTED, "offline_count").selectExpr(
+        *_COUNTED, "place < offline_count AS is_offline", "item AS members"
+    )
 
 
 def offline_sets() -> str:
@@ -149,25 +152,84 @@ def combinations(pool: str, take: str) -> str:
 # --- Sets of units -------------------------------------------------------------------------------
 
 
-def _units_of_brokers(units: DataFrame) -> DataFrame:
-    """Per snapshot, the units of each broker as a map."""
-    per_broker = units.groupBy(*SNAPSHOT_KEY, "broker_id").agg(F.expr("collect_set(unit) AS units"))
-    return per_broker.groupBy(*SNAPSHOT_KEY).agg(
-        F.expr("map_from_entries(collect_list(struct(broker_id, units))) AS units_of")
+def _sets_of_units(partitions: DataFrame, units: DataFrame) -> DataFrame:
+    """A row per minimal set and kind of partition.
+
+    There are far fewer racks than brokers: partitions of a topic that lie in the same units are
+    counted first, and what takes them down is worked out once.
+    """
+    rest = ("offline", "blocked", "take_with", "take_without")
+    pools = ("pool_with", "pool_without")
+
+    def in_units(pool: str) -> str:
+        return f"sort_array(transform({pool}, b -> {_units_of('b')}))"
+
+    kinds = (
+        partitions.join(F.broadcast(_units_of_brokers(units)), list(SNAPSHOT_KEY), "left")
+        .selectExpr("*", f"{in_units('successors')} AS by_units")
+        .selectExpr(
+            *(*SNAPSHOT_KEY, "topic", *rest, "weight"),
+            f"{_units_of('leader')} AS leader",
+            "by_units AS successors",
+            # Most pools are those who could lead.
+            *(f"IF({pool} = successors, by_units, {in_units(pool)}) AS {pool}" for pool in pools),
+        )
+        .groupBy(*SNAPSHOT_KEY, "topic", *rest, "leader", "successors", *pools)
+        .agg(F.expr("count(1) AS partitions"), F.expr("sum(weight) AS weight"))
+    )
+    of_offline = f"IF(offline, {_NO_LISTS}, array(array_append(successors, leader)))"
+    of_blocking = (
+        f"IF(blocked, {_NO_LISTS}, concat("
+        f"transform({_chosen('pool_with', 'take_with')}, s -> array_append(s, leader)),"
+        f" {_chosen('pool_without', 'take_without')}))"
+    )
+    hitting = kinds.selectExpr(
+        *_COUNTED,
+        f"{_hitting_units(of_offline)} AS of_offline",
+        f"{_hitting_units(of_blocking)} AS of_blocking",
+    ).selectExpr(
+        *_COUNTED,
+        f"{_minimal('of_offline')} AS of_offline",
+        f"{_minimal('of_blocking')} AS of_blocking",
+    )
+    return _as_rows(
+        hitting.selectExpr("*", "size(of_offline) AS offline_count"),
+        "concat(of_offline, of_blocking)",
     )
 
 
-def _hitting_units(sets: str) -> str:
-    """For each set of brokers, every choice of a unit for each broker: what takes them all down."""
-    alone = "array(concat('broker:', b))"
-    of_broker = f"coalesce(try_element_at(units_of, b), {alone})"
-    joined = f"transform({of_broker}, u -> array_union(f, array(u)))"
+def _chosen(pool: str, take: str) -> str:
+    """Every choice of *take* from *pool*: of places, since brokers may be in the same units."""
+    places = f"IF(size({pool}) = 0, {NO_IDS}, sequence(0, size({pool}) - 1))"
+    return f"transform({combinations(places, take)}, s -> transform(s, i -> get({pool}, i)))"
+
+
+def _units_of_brokers(units: DataFrame) -> DataFrame:
+    """Per snapshot, the units of each broker."""
+    per_broker = units.groupBy(*SNAPSHOT_KEY, "broker_id").agg(
+        F.expr("sort_array(collect_set(unit)) AS units")
+    )
+    return (
+        per_broker.groupBy(*SNAPSHOT_KEY)
+        .agg(F.expr(f"collect_list({struct(id='broker_id', units='units')}) AS listed"))
+        .selectExpr(*SNAPSHOT_KEY, f"{in_buckets('listed', 'b.id')} AS units_of")
+    )
+
+
+def _units_of(broker: str) -> str:
+    found = f"get(filter({bucket('units_of', broker)}, u -> u.id = {broker}), 0).units"
+    return f"coalesce({found}, array(concat('broker:', {broker})))"
+
+
+def _hitting_units(lists: str) -> str:
+    """For each list of brokers by their units, every choice of one of each: what takes all down."""
+    joined = "transform(units, u -> array_union(f, array(u)))"
     choices = (
         "aggregate(s, array(CAST(array() AS ARRAY<STRING>)),"
-        f" (found, b) -> flatten(transform(found, f -> {joined})),"
+        f" (found, units) -> flatten(transform(found, f -> {joined})),"
         " found -> transform(found, f -> sort_array(f)))"
     )
-    return f"array_distinct(flatten(transform({sets}, s -> {choices})))"
+    return f"array_distinct(flatten(transform({lists}, s -> {choices})))"
 
 
 def _minimal(sets: str) -> str:

@@ -26,7 +26,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from understudy.controller.profiles import KRAFT
+from understudy.frames import compiled_apart
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.availability import (
     counted,
@@ -46,7 +46,11 @@ _KEY: Final = (*SNAPSHOT_KEY, "topic", "partition")
 
 
 def thresholds(
-    snapshots: Snapshots, *, stopping: Iterable[int] = (), new_controller: bool = False
+    snapshots: Snapshots,
+    *,
+    stopping: Iterable[int] = (),
+    new_controller: bool = False,
+    only_touched: bool = False,
 ) -> DataFrame:
     """One row per partition that counts and ever had a leader.
 
@@ -54,16 +58,23 @@ def thresholds(
     cause it any more. *stopping* are brokers that may be in F although they are shutting down. With
     *new_controller* the failure takes a ZooKeeper-mode controller along, and the next one drops
     dead members from every ISR (until 1.0 it leaves that to the leaders, who come to the same a
-    little later).
+    little later). *only_touched* leaves out what the loss of *stopping* cannot change.
     """
-    modes = snapshots.snapshots.selectExpr(*SNAPSHOT_KEY, f"mode = {text(KRAFT.mode)} AS is_kraft")
+    named = ", ".join(str(int(broker)) for broker in sorted(set(stopping)))
+    is_touched = f"(leader IN ({named}) OR exists(replicas, r -> r IN ({named})))"
+    is_touched = is_touched if named else "false"
+    among = "has_state"
+    if only_touched and not new_controller:
+        among = f"has_state AND {is_touched}"
+    partitions = counted(snapshots, among)
+    if only_touched and new_controller:
+        partitions = partitions.where(f"{is_touched} OR size(down) > 0 OR size(offline_dirs) > 0")
     return (
-        counted(snapshots)
-        .where("has_state")
-        .join(F.broadcast(modes), on=list(SNAPSHOT_KEY), how="inner")
+        compiled_apart(partitions)
         .transform(_with_online)
         .transform(_with_members, stopping)
         .transform(_with_thresholds, new_controller=new_controller)
+        .transform(compiled_apart)
     )
 
 
@@ -101,7 +112,7 @@ def is_left_blocked(failed: str) -> str:
 
 
 def _with_online(partitions: DataFrame) -> DataFrame:
-    """Who is online, looked up once: what follows compares short lists, without all the brokers."""
+    all_online = "size(down) = 0 AND size(offline_dirs) = 0"
     return partitions.selectExpr(
         *_KEY,
         "replicas",
@@ -112,8 +123,8 @@ def _with_online(partitions: DataFrame) -> DataFrame:
         "is_kraft",
         "coalesce(unclean_allowed, false) AS unclean",
         f"{is_offline()} AS offline",
-        f"filter(replicas, r -> {is_online('r')}) AS online",
-        f"filter(isr, r -> {is_live('r')}) AS living",
+        f"IF({all_online}, replicas, filter(replicas, r -> {is_online('r')})) AS online",
+        f"IF({all_online}, isr, filter(isr, r -> {is_live('r')})) AS living",
     )
 
 
@@ -129,24 +140,28 @@ def _with_members(partitions: DataFrame, stopping: Iterable[int]) -> DataFrame:
     # Nearly all partitions: everybody is online and in sync.
     is_whole = "size(online) = size(replicas) AND size(isr) = size(replicas)"
 
-    # sort_array is compiled; array_sort would take the whole step out of the generated code.
-    def others(condition: str) -> str:
-        return f"""sort_array(IF({is_whole}, array_remove(replicas, leader),
-            filter(replicas, r -> r != leader AND {condition})))"""
+    def those(condition: str) -> str:
+        return f"IF({is_whole}, others, filter(others, r -> {condition}))"
 
-    return partitions.selectExpr(
-        *_KEY,
-        "size(replicas) <= min_isr AS unsavable",
-        "leader",
-        "min_isr",
-        "is_kraft",
-        "unclean",
-        "offline",
-        "offline OR size(isr) < min_isr AS blocked",
-        "size(isr) AS in_sync",
-        f"{others(f'{in_sync} AND {online}')} AS online_members",
-        f"{others(f'{in_sync} AND {can_be_lost}')} AS members",
-        f"{others(f'{online} AND {may_lead}')} AS successors",
+    return (
+        partitions
+        # sort_array is compiled; array_sort would take the whole step out of the generated code.
+        .withColumn(
+            "others", F.expr("sort_array(array_remove(replicas, coalesce(leader, -1)))")
+        ).selectExpr(
+            *_KEY,
+            "size(replicas) <= min_isr AS unsavable",
+            "leader",
+            "min_isr",
+            "is_kraft",
+            "unclean",
+            "offline",
+            "offline OR size(isr) < min_isr AS blocked",
+            "size(isr) AS in_sync",
+            f"{those(f'{in_sync} AND {online}')} AS online_members",
+            f"{those(f'{in_sync} AND {can_be_lost}')} AS members",
+            f"{those(f'{online} AND {may_lead}')} AS successors",
+        )
     )
 
 

@@ -119,6 +119,7 @@ def _reason() -> str:
         return f"IF({count} > 0, {told}, NULL)"
 
     internal = "concat('internal: ', array_join(internal_topics, ', '))"
+    found_again = "(offline_before - offline)"
     parts = (
         f"IF(coalesce(complete, true), NULL, {text(INCOMPLETE)})",
         said("unavailable", " partition loses its leader", " partitions lose their leader"),
@@ -129,6 +130,7 @@ def _reason() -> str:
         ),
         said("unclean", " is led out of sync", " are led out of sync"),
         said("newly_at_min_isr", " has no replica left to spare", " have no replica left to spare"),
+        said(found_again, " partition is led again", " partitions are led again"),
         "quorum_reason",
         f"IF(size(internal_topics) > 0, {internal}, NULL)",
     )

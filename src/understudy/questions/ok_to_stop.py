@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
+from understudy.frames import unfolded
 from understudy.questions.availability import is_internal
 from understudy.questions.cut_sets import blocking_sets, offline_sets
 from understudy.questions.cuts import (
@@ -21,7 +21,7 @@ from understudy.questions.cuts import (
     is_left_blocked,
     is_left_without_leader,
 )
-from understudy.sql import text
+from understudy.sql import struct, text
 
 CONFLICTS_AT_MOST: Final = 200_000
 """Distinct sets of brokers the driver takes; where there are more, each is cut down to two."""
@@ -37,11 +37,16 @@ def worst_risk(stopping: str) -> str:
 
 def blocking(partitions: DataFrame, stopping: Iterable[int]) -> DataFrame:
     """The partitions of ``cuts.thresholds`` that stopping these brokers at once would cost."""
-    return (
-        partitions.withColumn("risk", F.expr(worst_risk(_ids(stopping))))
-        .where("risk IS NOT NULL")
-        .selectExpr("topic", "partition", "risk", "unsavable", f"{is_internal()} AS internal")
+    found = struct(
+        topic="topic",
+        partition="partition",
+        risk=worst_risk(_ids(stopping)),
+        unsavable="unsavable",
+        internal=is_internal(),
     )
+    # A condition on the risk alone would be pushed down, and all it is made of worked out twice.
+    rows = unfolded(partitions, f"filter(array({found}), p -> p.risk IS NOT NULL)")
+    return rows.select("item.*")
 
 
 def conflicts(
@@ -56,10 +61,9 @@ def conflicts(
     Stopping these brokers alone must be safe. Where there are too many sets to look at, each is
     cut down to two of its members: what avoids those is safe, though more might be.
     """
-    others = f"array_except(s, {_ids(stopping)})"
     rest = (
-        partitions.selectExpr(f"explode(concat({offline_sets()}, {blocking_sets()})) AS s")
-        .selectExpr(f"{others} AS others")
+        unfolded(partitions, f"concat({offline_sets()}, {blocking_sets()})")
+        .selectExpr(f"array_except(item, {_ids(stopping)}) AS others")
         .where(f"size(others) <= {int(at_most)}")
         .distinct()
     )

@@ -4,10 +4,11 @@ Two brokers that share no partition do together what each does alone. So the cou
 those of an event that takes nobody, plus what each broker adds alone, plus a correction over
 the partitions that both are in: work that follows partitions and their replicas, not pairs.
 
-What a failure makes of one partition stands in :func:`_with_outcome`: the ``broker_failure`` of a
+What a failure makes of one partition stands in :func:`_outcome`: the ``broker_failure`` of a
 settled controller in closed form, and of a ZooKeeper-mode controller's own broker the
-``controller_failover``. Who leads afterwards and what is sent is not in it: the columns about
-requests and skew are null.
+``controller_failover``. It depends on how many members of each list are left, so that a broker is
+no more than its part in each of them, and two brokers are the sum. Who leads afterwards and what is
+sent is not in it: the columns about requests and skew are null.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from understudy.controller.profiles import KRAFT
+from understudy.frames import compiled_apart, small_frame, unfolded
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.availability import INTERNAL_TOPICS
 from understudy.questions.before import STATUSES
@@ -32,6 +34,12 @@ _ADDED: Final = ("partitions", "unclean", "leaders_moved", *RISKS, "newly_at_min
 _COUNTS: Final = (*STATUSES, *_ADDED)
 _FLAVOUR: Final = (*SNAPSHOT_KEY, "new_controller")
 
+# An outcome is one number: each of the counts is a digit, and sums and differences of up to four
+# outcomes never carry over when two are added to each digit.
+_DIGIT: Final = 4  # bits
+_TWO_EACH: Final = sum(2 << (_DIGIT * n) for n in range(len(_COUNTS)))
+_LISTS: Final = ("isr", "kept_anew", "members", "standing", "clean", "eligible")
+
 
 def impact_of_pairs(snapshots: Snapshots, partitions: DataFrame) -> DataFrame:
     """Rows of ``impact`` for every two live brokers of every snapshot, named ``pair:3,7``.
@@ -39,78 +47,118 @@ def impact_of_pairs(snapshots: Snapshots, partitions: DataFrame) -> DataFrame:
     *partitions* are those of the snapshots as they stand before.
     """
     known = snapshots.with_defaults().snapshots.selectExpr(
-        *SNAPSHOT_KEY, f"mode = {text(KRAFT.mode)} AS is_kraft", "controller_id", "complete"
+        *SNAPSHOT_KEY,
+        "controller_id",
+        f"mode != {text(KRAFT.mode)} AND controller_id IS NOT NULL AS has_controller",
+        "complete",
     )
-    alone = _subsets(_facts(partitions, known))
-    sums = (
-        alone.transform(_with_outcome)
-        .groupBy(*_FLAVOUR, "a", "b")
-        .agg(*(F.expr(f"sum(sign * CAST({name} AS INT)) AS {name}") for name in _COUNTS))
+    parts = (
+        partitions.join(F.broadcast(known), on=list(SNAPSHOT_KEY), how="inner")
+        .transform(_with_parts)
+        .transform(compiled_apart)
+        .transform(_in_flavours)
     )
+    # As many rows as brokers, and joined with the pairs three times.
+    alone = _summed(_alone(parts), *SNAPSHOT_KEY, "flavour", "b").transform(_in_both)
+    alone = small_frame(alone.sparkSession, alone.collect(), alone.schema)
+    together = _summed(_together(parts), *_FLAVOUR, "a", "b")
     live = snapshots.brokers.where("alive AND NOT coalesce(shutting_down, false)")
-    return _put_together(_pairs(live, known), sums, _before(partitions))
+    return _put_together(_pairs(live, known), alone, together, _before(partitions))
 
 
 # --- Partitions and the sets of their brokers that fail -----------------------------------------
 
 
-def _facts(partitions: DataFrame, known: DataFrame) -> DataFrame:
-    """What an outcome depends on."""
-    return partitions.join(F.broadcast(known), on=list(SNAPSHOT_KEY), how="inner").selectExpr(
-        *(*SNAPSHOT_KEY, "topic", "is_kraft", "controller_id", "has_state", "leader", "min_isr"),
-        *("was_led", "was_acks_all_blocked", "online_isr", "online_replicas", "online_elr", "ids"),
+def _with_parts(partitions: DataFrame) -> DataFrame:
+    """What an outcome depends on: how long each list is, and the part of each broker in them.
+
+    A new controller takes every replica that is not online out of the ISRs (``kept_anew``). Only
+    there do the two flavours of an event differ.
+    """
+    lists = {
+        "isr": f"coalesce(isr, {NO_IDS})",
+        "kept_anew": f"filter(coalesce(isr, {NO_IDS}), r -> array_contains(online_isr, r)"
+        " OR NOT array_contains(replicas, r))",
+        "members": "online_isr",
+        "standing": "online_replicas",
+        "clean": "filter(online_isr, r -> array_contains(online_replicas, r))",
+        "eligible": "online_elr",
+    }
+    part = struct(
+        id="i",
+        leads="coalesce(leader = i, false)",
+        **{name: f"CAST(array_contains({name}, i) AS INT)" for name in _LISTS},
+    )
+    nobody = struct(id="CAST(NULL AS INT)", leads="false", **dict.fromkeys(_LISTS, "0"))
+    listed = partitions.selectExpr(
+        *(*SNAPSHOT_KEY, "topic", "is_kraft", "has_controller", "controller_id", "has_state"),
+        *("min_isr", "leader", "was_led", "was_acks_all_blocked", "ids"),
         "size(replicas) AS replication",
         "coalesce(unclean_allowed, false) AS may_be_unclean",
-        f"coalesce(isr, {NO_IDS}) AS isr",
-        # A new controller takes every replica that is not online out of the ISRs.
-        f"filter(coalesce(isr, {NO_IDS}), r -> array_contains(online_isr, r)"
-        " OR NOT array_contains(replicas, r)) AS isr_of_new_controller",
+        *(f"{ids} AS {name}" for name, ids in lists.items()),
+    )
+    return listed.selectExpr(
+        *(name for name in listed.columns if name not in ("leader", "ids", *_LISTS)),
+        "IF(has_controller AND size(isr) != size(kept_anew), array(false, true), array(NULL))"
+        " AS flavours",
+        struct(**{name: f"size({name})" for name in _LISTS}) + " AS whole",
+        f"concat(array({nobody}), transform(ids, i -> {part})) AS parts",
     )
 
 
-def _subsets(facts: DataFrame) -> DataFrame:
-    """A row for each set of at most two brokers of a partition, in either flavour that occurs.
-
-    ``a`` and ``b`` say which sum a row belongs to and ``sign`` how: what nobody's failure gives
-    counts for the cluster; what *a* changes by itself for *a*; what *a* and *b* change together
-    beyond what each of them does for the pair.
-    """
-
-    def row(a: str, b: str, failed: str, sign: int) -> str:
-        return struct(
-            a=f"CAST({a} AS INT)",
-            b=f"CAST({b} AS INT)",
-            failed=failed,
-            sign=str(sign),
-        )
-
-    nobody = row("NULL", "NULL", NO_IDS, 1)
-    single = f"array({row('i', 'NULL', 'array(i)', 1)}, {row('i', 'NULL', NO_IDS, -1)})"
-    pair = ", ".join(
-        (
-            row("i", "j", "array(i, j)", 1),
-            row("i", "j", "array(i)", -1),
-            row("i", "j", "array(j)", -1),
-            row("i", "j", NO_IDS, 1),
-        )
+def _in_flavours(parts: DataFrame) -> DataFrame:
+    """``flavour``: whether a new controller looks; null where that makes no difference."""
+    return parts.selectExpr(
+        *(name for name in parts.columns if name != "flavours"),
+        "explode_outer(flavours) AS flavour",
     )
-    singles = f"flatten(transform(ids, i -> {single}))"
-    pairs = (
-        "flatten(flatten(transform(ids, (i, n) ->"
-        f" transform(slice(ids, n + 2, size(ids)), j -> array({pair})))))"
+
+
+def _alone(parts: DataFrame) -> DataFrame:
+    """What nobody's failure gives (``b`` null), and what *b* changes by itself."""
+    single = f"transform(parts, y -> {struct(x='get(parts, 0)', y='y')})"
+    change = struct(
+        b="y.id",
+        change=f"get(outcomes, n) - IF(n = 0, 0L, get(outcomes, 0)) + {_TWO_EACH}L",
     )
-    flavours = "IF(is_kraft OR controller_id IS NULL, array(false), array(false, true))"
-    takes_controller = "coalesce(controller_id IN (a, b), false)"
+    kept = (*SNAPSHOT_KEY, "flavour")
+    judged = parts.selectExpr("*", f"{single} AS pairs").transform(_with_outcomes, *kept, "parts")
+    rows = unfolded(judged, f"transform(parts, (y, n) -> {change})", *kept)
+    return rows.selectExpr(*kept, "item.*")
+
+
+def _in_both(sums: DataFrame) -> DataFrame:
+    """What is so in either flavour, added to what is so in one."""
+    each = "explode_outer(IF(flavour IS NULL, array(false, true), array(flavour)))"
     return (
-        facts.selectExpr("*", f"inline(concat(array({nobody}), {singles}, {pairs}))")
-        .selectExpr("*", f"explode({flavours}) AS new_controller")
-        # A pair has one flavour; what one broker does is needed in both.
-        .where(f"b IS NULL OR new_controller = ({takes_controller} AND NOT is_kraft)")
+        sums.selectExpr("*", f"{each} AS new_controller")
+        .groupBy(*_FLAVOUR, "b")
+        .agg(*(F.expr(f"sum({name}) AS {name}") for name in _COUNTS))
     )
 
 
-def _with_outcome(rows: DataFrame) -> DataFrame:
-    """How many are in sync with a leader once ``failed`` are gone; null where nobody leads.
+def _together(parts: DataFrame) -> DataFrame:
+    """What *a* and *b* change together beyond what each of them does."""
+    # Everybody with nobody, nobody being the first; then everybody with everybody after them.
+    pair = struct(x="x", y="y", n="n", m="IF(n = 0, m, n + m + 1)")
+    later = "slice(parts, IF(n = 0, 1, n + 2), size(parts))"
+    pairs = f"flatten(transform(parts, (x, n) -> transform({later}, (y, m) -> {pair})))"
+    alone = "get(outcomes, p.n) + get(outcomes, p.m) - get(outcomes, 0)"
+    change = struct(a="p.x.id", b="p.y.id", change=f"get(outcomes, i) - ({alone}) + {_TWO_EACH}L")
+    changes = f"filter(transform(pairs, (p, i) -> {change}), c -> c.a IS NOT NULL)"
+    takes_controller = "has_controller AND coalesce(controller_id IN (a, b), false)"
+    kept = (*SNAPSHOT_KEY, "flavour", "has_controller", "controller_id")
+    judged = parts.selectExpr("*", f"{pairs} AS pairs").transform(_with_outcomes, *kept, "pairs")
+    return (
+        unfolded(judged, changes, *kept)
+        .selectExpr(*kept, "item.*")
+        .selectExpr("*", f"{takes_controller} AS new_controller")
+        .where("coalesce(flavour = new_controller, true)")
+    )
+
+
+def _with_outcomes(parts: DataFrame, *kept: str) -> DataFrame:
+    """``outcomes``: for each of ``pairs``, what is left when both fail, as one number.
 
     ZooKeeper (onBrokerFailure): a leader that is online stays, and the failed leave the ISR; else
     the first online replica in sync leads, and only those online stay in the ISR; else, where no
@@ -118,84 +166,66 @@ def _with_outcome(rows: DataFrame) -> DataFrame:
     KRaft (handleBrokerFenced): only partitions with a failed broker in the ISR are looked at; the
     ELR leads when the ISR is empty.
     """
-
-    def left(ids: str) -> str:
-        return f"filter({ids}, r -> NOT array_contains(failed, r))"
-
-    is_seen = "(NOT is_kraft OR arrays_overlap(isr, failed))"
-    return (
-        rows.selectExpr(
-            "*",
-            "was_led AND NOT array_contains(failed, leader) AS stays",
-            f"{is_seen} AS is_seen",
-            f"{left('online_isr')} AS members",
-            f"{left('online_replicas')} AS standing",
-            f"size({left('isr')}) AS recorded",
-            f"size({left('isr_of_new_controller')}) AS recorded_anew",
-            f"size({left('online_elr')}) > 0 AS is_eligible",
-        )
-        .selectExpr(
-            "*",
-            "arrays_overlap(members, standing) AS is_clean",
-            "may_be_unclean AND size(standing) > 0 AND (is_kraft OR size(members) = 0)"
-            " AS is_unclean",
-        )
-        .withColumn(
-            "in_sync",
-            F.expr("""CASE
-              WHEN NOT has_state THEN nullif(size(standing), 0)
-              WHEN stays AND NOT is_seen THEN size(isr)
-              WHEN stays THEN greatest(IF(new_controller, recorded_anew, recorded), 1)
-              WHEN NOT is_seen THEN NULL
-              WHEN is_clean THEN IF(is_kraft, recorded, size(members))
-              WHEN is_kraft AND recorded = 0 AND is_eligible THEN 1
-              WHEN is_unclean THEN 1 END"""),
-        )
-        .transform(_with_counts)
+    left = struct(
+        stays="was_led AND NOT p.x.leads AND NOT p.y.leads",
+        is_seen="NOT is_kraft OR p.x.isr + p.y.isr > 0",
+        touched="p.x.id IS NOT NULL OR p.y.id IS NOT NULL",
+        **{name: f"whole.{name} - p.x.{name} - p.y.{name}" for name in _LISTS},
     )
+    in_sync = """CASE
+        WHEN NOT has_state THEN nullif(l.standing, 0)
+        WHEN l.stays AND NOT l.is_seen THEN whole.isr
+        WHEN l.stays THEN greatest(IF(flavour, l.kept_anew, l.isr), 1)
+        WHEN NOT l.is_seen THEN NULL
+        WHEN l.clean > 0 THEN IF(is_kraft, l.isr, l.members)
+        WHEN is_kraft AND l.isr = 0 AND l.eligible > 0 THEN 1
+        WHEN may_be_unclean AND l.standing > 0 AND (is_kraft OR l.members = 0) THEN 1 END"""
+    eligible = "(is_kraft AND l.isr = 0 AND l.eligible > 0)"
+    is_unclean = f"has_state AND NOT l.stays AND l.is_seen AND l.clean = 0 AND NOT {eligible}"
+    seen = struct(in_sync=in_sync, stays="l.stays", touched="l.touched", unclean=is_unclean)
+    # Each step is a loop that is small enough to be compiled.
+    for name, made in (
+        ("lefts", f"transform(pairs, p -> {left})"),
+        ("seen", f"transform(lefts, l -> {seen})"),
+        ("outcomes", f"transform(seen, o -> {_digits()})"),
+    ):
+        parts = compiled_apart(parts.selectExpr("*", f"{made} AS {name}"))
+    return parts.select(*kept, "outcomes")
 
 
-def _with_counts(rows: DataFrame) -> DataFrame:
+def _digits() -> str:
     """The same definitions as for replayed scenarios, over ``in_sync``: null is nobody leads."""
-    eligible = "(is_kraft AND recorded = 0 AND is_eligible)"
-    return (
-        rows.withColumns(
-            {
-                "led": F.expr("in_sync IS NOT NULL"),
-                "touched": F.expr("arrays_overlap(ids, failed)"),
-            }
-        )
-        .selectExpr(
-            *SNAPSHOT_KEY,
-            *("new_controller", "a", "b", "sign", "topic", "led", "was_led", "replication"),
-            "was_acks_all_blocked",
-            "touched AS partitions",
-            "has_state AND NOT led AS offline",
-            "led AND in_sync < min_isr AS under_min_isr",
-            "led AND in_sync = min_isr AS at_min_isr",
-            "(has_state AND NOT led) OR (led AND in_sync < min_isr) AS acks_all_blocked",
-            "NOT has_state AND NOT led AS never_led",
-            "was_led AND led AND NOT stays AS leaders_moved",
-            f"has_state AND led AND NOT stays AND is_seen AND NOT is_clean AND NOT {eligible}"
-            " AS unclean",
-            "led AND in_sync = min_isr AND was_led AND size(isr) > min_isr AS newly_at_min_isr",
-            "was_led AND NOT stays AS acks1_data_loss",
-        )
-        .withColumns(
-            {
-                "rf1_offline": F.expr("offline AND was_led AND replication = 1"),
-                "unavailable": F.expr("offline AND was_led"),
-                "full_acks_produce_unavailable": F.expr(
-                    "acks_all_blocked AND was_led AND NOT was_acks_all_blocked"
-                ),
-            }
-        )
-        .withColumns(
-            {
-                name: F.expr(f"topic = {text(topic)} AND ({' OR '.join(RISKS)})")
-                for name, topic in _INTERNAL.items()
-            }
-        )
+    offline = "has_state AND o.in_sync IS NULL"
+    blocked = f"({offline} OR coalesce(o.in_sync < min_isr, false))"
+    conditions = {
+        "offline": offline,
+        "under_min_isr": "o.in_sync < min_isr",
+        "at_min_isr": "o.in_sync = min_isr",
+        "acks_all_blocked": blocked,
+        "never_led": "NOT has_state AND o.in_sync IS NULL",
+        "partitions": "o.touched",
+        "unclean": "o.unclean AND o.in_sync IS NOT NULL",
+        "leaders_moved": "was_led AND o.in_sync IS NOT NULL AND NOT o.stays",
+        "rf1_offline": f"was_led AND replication = 1 AND {offline}",
+        "unavailable": f"was_led AND {offline}",
+        "full_acks_produce_unavailable": f"was_led AND NOT was_acks_all_blocked AND {blocked}",
+        "acks1_data_loss": "was_led AND NOT o.stays",
+        "newly_at_min_isr": "was_led AND o.in_sync = min_isr AND whole.isr > min_isr",
+    }
+    at_risk = f"was_led AND (NOT o.stays OR {offline} OR (NOT was_acks_all_blocked AND {blocked}))"
+    conditions |= {
+        name: f"topic = {text(topic)} AND {at_risk}" for name, topic in _INTERNAL.items()
+    }
+    places = {name: 1 << (_DIGIT * place) for place, name in enumerate(_COUNTS)}
+    return " + ".join(f"IF({conditions[name]}, {places[name]}L, 0L)" for name in _COUNTS)
+
+
+def _summed(changes: DataFrame, *key: str) -> DataFrame:
+    def of(place: int) -> str:
+        return f"sum((shiftright(change, {_DIGIT * place}) & 15) - 2)"
+
+    return changes.groupBy(*key).agg(
+        *(F.expr(f"{of(place)} AS {name}") for place, name in enumerate(_COUNTS))
     )
 
 
@@ -218,7 +248,7 @@ def _pairs(live: DataFrame, known: DataFrame) -> DataFrame:
         .selectExpr(
             *SNAPSHOT_KEY,
             "complete",
-            "NOT is_kraft AND coalesce(controller_id IN (a, b), false) AS new_controller",
+            "has_controller AND coalesce(controller_id IN (a, b), false) AS new_controller",
             "a",
             "b",
             f"concat({text(PAIR)}, ':', a, ',', b) AS scenario",
@@ -227,9 +257,11 @@ def _pairs(live: DataFrame, known: DataFrame) -> DataFrame:
     )
 
 
-def _put_together(pairs: DataFrame, sums: DataFrame, before: DataFrame) -> DataFrame:
-    def part(name: str, condition: str, *keys: str) -> DataFrame:
-        return sums.where(condition).selectExpr(
+def _put_together(
+    pairs: DataFrame, alone: DataFrame, together: DataFrame, before: DataFrame
+) -> DataFrame:
+    def part(sums: DataFrame, name: str, *keys: str) -> DataFrame:
+        return sums.selectExpr(
             *_FLAVOUR, *keys, *(f"{count} AS {name}_{count}" for count in _COUNTS)
         )
 
@@ -237,13 +269,13 @@ def _put_together(pairs: DataFrame, sums: DataFrame, before: DataFrame) -> DataF
         parts = ("nobody", "one", "other", "both")
         return " + ".join(f"coalesce({each}_{count}, 0)" for each in parts)
 
-    alone = "a IS NOT NULL AND b IS NULL"
+    nobody, single = alone.where("b IS NULL"), alone.where("b IS NOT NULL")
     rows = (
         pairs.join(F.broadcast(before), on=list(SNAPSHOT_KEY), how="left")
-        .join(F.broadcast(part("nobody", "a IS NULL")), on=list(_FLAVOUR), how="left")
-        .join(F.broadcast(part("one", alone, "a")), on=[*_FLAVOUR, "a"], how="left")
-        .join(F.broadcast(part("other", alone, "a AS b")), on=[*_FLAVOUR, "b"], how="left")
-        .join(part("both", "b IS NOT NULL", "a", "b"), on=[*_FLAVOUR, "a", "b"], how="left")
+        .join(F.broadcast(part(nobody, "nobody")), on=list(_FLAVOUR), how="left")
+        .join(F.broadcast(part(single, "one", "b AS a")), on=[*_FLAVOUR, "a"], how="left")
+        .join(F.broadcast(part(single, "other", "b")), on=[*_FLAVOUR, "b"], how="left")
+        .join(part(together, "both", "a", "b"), on=[*_FLAVOUR, "a", "b"], how="left")
         .selectExpr(
             *(*SNAPSHOT_KEY, "scenario", "brokers", "complete"),
             "CAST(NULL AS BOOLEAN) AS quorum_survives",

@@ -17,7 +17,6 @@ from typing import Final, NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from understudy.controller.profiles import KRAFT
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.availability import counted, is_live, is_offline, is_online
 from understudy.questions.broker_sets import Hitting, hitting_set
@@ -43,7 +42,6 @@ SETS_AT_MOST: Final = 10_000
 
 def recovery(snapshots: Snapshots) -> DataFrame:
     """The table ``recovery``: one row per partition that needs brokers back."""
-    modes = snapshots.snapshots.selectExpr(*SNAPSHOT_KEY, f"mode = {text(KRAFT.mode)} AS is_kraft")
     leaving = (
         snapshots.brokers.where("alive AND shutting_down")
         .groupBy(*SNAPSHOT_KEY)
@@ -52,7 +50,6 @@ def recovery(snapshots: Snapshots) -> DataFrame:
     return (
         counted(snapshots)
         .where(is_offline())
-        .join(F.broadcast(modes), on=list(SNAPSHOT_KEY), how="inner")
         .join(F.broadcast(leaving), on=list(SNAPSHOT_KEY), how="left")
         .transform(_with_candidates)
         .where("NOT electable")

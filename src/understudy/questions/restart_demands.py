@@ -21,6 +21,7 @@ from pyspark.sql import types as T
 
 from understudy.frames import small_frame
 from understudy.questions.availability import counted, is_internal, is_online
+from understudy.questions.buckets import bucket, in_buckets
 from understudy.questions.cut_sets import combinations
 from understudy.schemas import INT
 from understudy.snapshot import Snapshots
@@ -31,7 +32,6 @@ WIDEST: Final = 8
 LARGER_AT_MOST: Final = 100_000
 """Conflicts of more than two brokers the driver takes."""
 
-_BUCKETS: Final = 256
 _ROUNDS: Final = T.StructType([T.StructField("broker_id", INT), T.StructField("round", INT)])
 
 
@@ -52,7 +52,7 @@ def demands(snapshots: Snapshots, brokers: Iterable[int]) -> DataFrame:
             "replicas",
             "leader",
             "greatest(min_isr, 1) AS min_isr",
-            f"array_sort({in_sync}) AS in_sync",
+            f"sort_array({in_sync}) AS in_sync",
         )
         .withColumn("pool", F.expr(f"filter(in_sync, r -> r IN ({wanted}))"))
         .where("size(pool) > 0")
@@ -167,16 +167,12 @@ def _neighbours(pairs: DataFrame) -> DataFrame:
 
 
 def with_rounds(frame: DataFrame, round_of: Mapping[int, int], brokers: str = "pool") -> DataFrame:
-    """``rounds``: the round of each of the array *brokers*, in its order.
-
-    Rounds lie in buckets by broker id, as in a hash table.
-    """
+    """``rounds``: the round of each of the array *brokers*, in its order."""
     rows = small_frame(frame.sparkSession, sorted(round_of.items()), _ROUNDS)
-    in_bucket = f"filter(listed, b -> pmod(b.id, {_BUCKETS}) = n)"
     buckets = rows.agg(
         F.expr(f"collect_list({struct(id='broker_id', round='round')}) AS listed")
-    ).selectExpr(f"transform(sequence(0, {_BUCKETS - 1}), n -> {in_bucket}) AS buckets")
-    found = f"get(filter(get(buckets, pmod(r, {_BUCKETS})), b -> b.id = r), 0).round"
+    ).selectExpr(f"{in_buckets('listed', 'b.id')} AS buckets")
+    found = f"get(filter({bucket('buckets', 'r')}, b -> b.id = r), 0).round"
     return (
         frame.crossJoin(F.broadcast(buckets))
         .withColumn("rounds", F.expr(f"transform({brokers}, r -> {found})"))

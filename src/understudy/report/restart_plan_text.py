@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from understudy.report.tables import amount, size, table, wrapped
+from understudy.report.tables import WIDTH, amount, size, table, wrapped
 
 _VERDICTS: Final = {"yes": "yes", "no": "no", "cannot-decide": "cannot decide"}
 _TOO_FEW: Final = {
@@ -68,7 +68,12 @@ def _rounds(told: dict[str, Any]) -> list[str]:
         for each in told["tightest"]
     ]
     headings = ("round", "down", "partitions", "at min ISR", "tightest partition", "brokers")
-    return table(headings, rows)
+    lines = table(headings, rows)
+    # Who goes in a round is the point of it all: what the table cuts is said in full.
+    for each, line in zip(told["tightest"], lines[1:], strict=True):
+        if len(line) >= WIDTH:
+            lines += wrapped(f"  Round {each['round']}: {_ids(each['brokers'])}")
+    return lines
 
 
 def _witness(each: dict[str, Any]) -> str:

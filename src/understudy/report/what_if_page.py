@@ -41,7 +41,7 @@ def as_html(told: Told) -> str:
     counts = [f"{count:,} {name}" for name, count in told["verdicts"].items() if count]
     scenarios = amount(told["scenarios"]["count"], "scenario")
     sentence = f"Of {scenarios}: {', '.join(counts)}." if counts else "No scenario was asked."
-    worst = [row for row in told["worst"]["first"][:1] if row["reason"]]
+    worst = [row for row in told["scenarios"]["first"][:1] if row["reason"]]
     sentence += "".join(f" Worst is {row['scenario']}: {row['reason']}." for row in worst)
     focus = told["focus"] or {}
     where = f"{focus['cluster']}, snapshot {focus['snapshot_id']}" if focus else ""
@@ -52,7 +52,7 @@ def as_html(told: Told) -> str:
         _internal(told["internal_topics"]),
         _risks(told["risks"]),
         *(tag("p", f"Note: {note}.", class_="quiet") for note in told["notes"]),
-        _worst(told["worst"]),
+        _worst(told["worst"], has_pairs=told["pairs"]["count"] > 0),
         _worst_failure(focus, where, told["brokers"]),
         _pair_failures(where, told["pairs"]),
         _at_risk(told["at_risk"]),
@@ -79,7 +79,7 @@ def _risks(risks: Mapping[str, int]) -> Markup:
     )
 
 
-def _worst(found: Told) -> Markup:
+def _worst(found: Told, *, has_pairs: bool) -> Markup:
     if not found["first"]:
         return joined()
     # A column that says the same everywhere says nothing.
@@ -103,7 +103,8 @@ def _worst(found: Told) -> Markup:
     return section(
         "The worst failures",
         table(shown_of(found, "scenarios"), headings, rows),
-        note="Partitions that are newly so because of the failure.",
+        note="Partitions that are newly so because of the failure."
+        + (" Pairs of brokers stand further down." if has_pairs else ""),
     )
 
 
@@ -151,6 +152,7 @@ def _pair_failures(where: str, found: Told) -> Markup:
     ids = found["ids"]
     chosen = amount(found["brokers"], "broker")
     chosen += "" if len(ids) >= found["brokers"] else f", the {len(ids)} worst shown"
+    chosen += f"; the darkest square is {max((value for value, _ in cells.values()), default=0):,}"
     drawing = charts.heat_map("Partitions that refuse acks=all by pair of brokers", ids, cells)
     rows = [
         (
@@ -194,7 +196,7 @@ def _at_risk(found: Told) -> Markup:
             row["scenario"],
             row["leader_before"],
             _leader(row["leader"]),
-            row["isr"],
+            row["isr"] or "none",
             row["risks"],
             row["reason"],
         )
@@ -231,14 +233,19 @@ def _restart(found: Told, moves: Told) -> Markup:
     rounds = found["first"]
     if not rounds:
         return joined()
-    ids = sorted({broker for row in rounds for broker in row["brokers"]})[: charts.MOST_ROWS]
+    # In the order they go, so that the rounds are steps of a staircase.
+    going = sum(len(row["brokers"]) for row in rounds)
+    share = going if going <= charts.MOST_ROWS else max(1, charts.MOST_ROWS // len(rounds))
+    ids = [broker for row in rounds for broker in row["brokers"][:share]]
     drawing = charts.schedule(
         "Which brokers are down in which round", ids, [r["brokers"] for r in rounds]
     )
+    drawn = amount(going, "broker")
+    drawn += "" if len(ids) == going else f", up to {share} of each round shown"
     rows = [
         (
             row["round"],
-            row["brokers"],
+            _some(row["brokers"]),
             row["partitions"],
             row["at_min_isr"],
             row["spare"],
@@ -250,19 +257,25 @@ def _restart(found: Told, moves: Told) -> Markup:
     moved = [(r["topic"], r["partition"], r["from_broker"], r["to_broker"]) for r in moves["first"]]
     return section(
         "A rolling restart, round by round",
+        table(shown_of(found, "rounds"), headings, rows),
         grid(
-            charts.figure("Down, round by round", shown_of(found, "rounds"), drawing),
-            table(shown_of(found, "rounds"), headings, rows),
+            charts.figure("Down, round by round", drawn, drawing),
+            table(
+                f"Moves that make it shorter: {shown_of(moves, 'replicas')}",
+                ("topic", "partition", "from", "to"),
+                moved,
+            )
+            if moved
+            else joined(),
         ),
-        table(
-            f"Moves that make it shorter: {shown_of(moves, 'replicas')}",
-            ("topic", "partition", "from", "to"),
-            moved,
-        )
-        if moved
-        else "",
         note="Partitions that any restart of theirs blocks, whatever the order, are not counted.",
     )
+
+
+def _some(brokers: Sequence[int]) -> str:
+    named = ", ".join(map(str, brokers[: charts.MOST_ROWS]))
+    more = len(brokers) - charts.MOST_ROWS
+    return f"{named} and {more:,} more" if more > 0 else named
 
 
 def _recovery(found: Told) -> Markup:

@@ -152,9 +152,9 @@ def renewed_topics(snapshots: Snapshots, places: DataFrame) -> DataFrame:
 def _judged(snapshots: Snapshots, places: DataFrame) -> DataFrame:
     """What is true of each partition in its own snapshot."""
     known = places.join(_broker_lists(snapshots.brokers), on=list(SNAPSHOT_KEY), how="left")
-    counted = availability.counted(snapshots)
+    counted = availability.counted(snapshots).drop("is_kraft")
     found = counted.join(F.broadcast(known), on=list(SNAPSHOT_KEY), how="inner").selectExpr(
-        *(name for name in counted.columns if name != "live"),
+        *(name for name in counted.columns if name != "down"),
         *_PLACE,
         "leaving",
         "rack_count",

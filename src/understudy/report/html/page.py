@@ -130,7 +130,8 @@ def cell(value: object) -> Markup:
 def shown_of(found: Found, things: str) -> str:
     """How many there are, and how many of them are shown."""
     count, shown = found["count"], len(found["first"])
-    return f"{count:,} {things}" + ("" if shown >= count else f", the first {shown:,} shown")
+    named = things.removesuffix("s") if count == 1 else things
+    return f"{count:,} {named}" + ("" if shown >= count else f", the first {shown:,} shown")
 
 
 # --- What the page carries -----------------------------------------------------------------------
