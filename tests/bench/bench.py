@@ -382,7 +382,8 @@ def readers(rounds: int) -> list[Line]:
     """Large files beside the tools of their makers, and small ones by the thousand."""
     module = [sys.executable, "-m", "bench.readers"]
     made = json.loads(_call([*module, "make", "--home", str(HOME / "readers")], capture=True))
-    java = ["java", f"-Xmx{HEAP}", "-cp", f"{made['jars']}/*"]
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+    java = ["java", f"-Xmx{HEAP}", quiet, "-cp", f"{made['jars']}/*"]
     snapshot, log = made["snapshot"], made["log"]
     formatter = "org.apache.zookeeper.server.SnapshotFormatter"
     dump = ["kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files"]
@@ -414,7 +415,7 @@ def _in_turn(commands: Sequence[Sequence[str]], rounds: int) -> list[dict[str, A
             start = time.perf_counter()
             _call(command)
             taken.append(time.perf_counter() - start)
-            _say(f"{command[-3]} {command[-2]}: {taken[-1]:.2f} s")
+            _say(f"{Path(command[0]).name} {' '.join(command[-3:])}: {taken[-1]:.2f} s")
     return [{"best": min(runs), "median": statistics.median(runs)} for runs in seconds]
 
 
