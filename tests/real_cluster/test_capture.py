@@ -13,9 +13,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -332,6 +333,48 @@ def test_znodes_for_some_eyes_only_need_their_digest(
         client.set_acls("/controller_epoch", open_to_all)
         client.stop()
         client.close()
+    assert table(found, "partitions") == table(truth, "partitions")
+
+
+@contextmanager
+def changing(cluster: Cluster, path: str) -> Iterator[None]:
+    """Meanwhile a znode is written over and over, with what is in it."""
+    client = KazooClient(cluster.zookeeper)
+    client.start()
+    client.ensure_path(path)
+    data, _ = client.get(path)
+    ended = Event()
+
+    def write() -> None:
+        while not ended.is_set():
+            client.set(path, data)
+
+    writer = Thread(target=write)
+    writer.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        writer.join()
+        client.stop()
+        client.close()
+
+
+def test_changes_elsewhere_do_not_blur_an_instant(zookeepers: tuple[Cluster, Content]) -> None:
+    cluster, truth = zookeepers
+    with changing(cluster, "/elsewhere"):
+        found = captured(zookeeper=cluster.zookeeper)
+    assert about(found)["complete"] is True
+    assert table(found, "partitions") == table(truth, "partitions")
+
+
+def test_a_cluster_that_never_rests_is_said_to_have_changed(
+    zookeepers: tuple[Cluster, Content],
+) -> None:
+    cluster, truth = zookeepers
+    with changing(cluster, "/brokers/topics/orders"):
+        found = captured(zookeeper=cluster.zookeeper)
+    assert about(found)["complete"] is False
     assert table(found, "partitions") == table(truth, "partitions")
 
 
