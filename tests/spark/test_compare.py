@@ -172,7 +172,8 @@ def zk_against_kraft(
 def test_the_differences_are_those_of_the_replays_one_by_one(
     zk_against_kraft: tuple[list[Case], list[Any]],
 ) -> None:
-    cases, rows = zk_against_kraft
+    cases = [case for case in zk_against_kraft[0] if case[0]["cluster"] not in RULE_CASES]
+    rows = [row for row in zk_against_kraft[1] if row.cluster not in RULE_CASES]
     found = {
         (row.cluster, row.topic, row.partition, row.field, row.controller_b): (
             row.value_a,

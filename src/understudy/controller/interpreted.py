@@ -179,7 +179,9 @@ def _with_touch_keys(partitions: DataFrame, known: DataFrame) -> DataFrame:
         OR array_contains(offline_dirs, leader) OR {unfinished}"""
     # It shows that there is a topic; ZooKeeper mode has a list of them.
     is_first = f"profile = {text(KRAFT.name)} AND partition = 0"
-    on = "array_distinct(concat(replicas, array(leader)))"
+    # Recorded ISRs may name brokers that are no replicas, and those leave them all the same.
+    on = f"""array_distinct(concat(
+        replicas, array(leader), coalesce(isr, {NO_IDS}), coalesce(elr, {NO_IDS})))"""
     keys = f"""concat(
         array(
           xxhash64(cluster_number, {_EVERY}),

@@ -17,7 +17,7 @@ from understudy.controller.records import TopicPartition
 
 @dataclass(frozen=True)
 class Scope:
-    brokers: frozenset[int] = frozenset()  # their replicas, and what they lead
+    brokers: frozenset[int] = frozenset()  # their replicas, what they lead, and where in sync
     topics: frozenset[str] = frozenset()
     partitions: frozenset[TopicPartition] = frozenset()
     everything: bool = False
@@ -41,6 +41,8 @@ class Scope:
             or (partition["topic"], partition["partition"]) in self.partitions
             or partition["leader"] in self.brokers
             or not self.brokers.isdisjoint(partition["replicas"])
+            or not self.brokers.isdisjoint(partition["isr"] or ())
+            or not self.brokers.isdisjoint(partition["elr"] or ())
         )
 
 
