@@ -255,6 +255,8 @@ def _brokers(
     parts = [p for p in view.partitions.values() if p.has_state]
     all_leaders = sum(_leads(b, parts) for b in view.brokers)
     returned = [b for b in view.brokers if _returned(b, view, before, earlier)]
+    for b in sorted({replica for p in parts for replica in p.replicas} - view.alive):
+        yield ("broker-down", None, None, b)
     for b, doc in view.brokers.items():
         alive = b in view.alive
         was = before.brokers.get(b) if before is not None else None

@@ -18,7 +18,11 @@ def rows_of(doc: Document) -> SnapshotRows:
     (parsed,) = document.parse(json.dumps(doc).encode())
     assert not parsed.problems, parsed.problems
     assert parsed.content is not None
-    found = parsed.content
+    return rows_of_content(parsed.content)
+
+
+def rows_of_content(found: content.Content) -> SnapshotRows:
+    """What any reader made of a snapshot, as rows of the canonical tables."""
 
     def named(columns: Iterable[str], rows: list[content.Row]) -> list[dict[str, Any]]:
         return [dict(zip(columns, row, strict=True)) for row in rows]

@@ -8,6 +8,7 @@ readers then see is what one audit of everything would have shown, whatever came
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -137,7 +138,7 @@ def run(
     started = publish.Run.start(JOB, input_digest=_digest(todo), config_digest=rules, now=now)
     tell = progress.table if progress is not None else None
     if progress is not None:
-        progress.doing("judging", tables=3 if given.read is None else 4)
+        progress.doing("judging", tables=6 if given.read is None else 7)
     counts = _judge(spark, given, out, started, todo=todo, rules=asked.rules, tell=tell)
     found = publish.read_runs(spark, out, "findings", [started.run_id])
     tables = {
@@ -172,10 +173,9 @@ def _judge(
     snapshots = given.read or sources.read(spark, given.paths, only=keys)
     try:
         needed = snapshots.only(small_frame(spark, keys, _KEYS))
-        tables = {"findings": audit.findings(spark, needed, todo, rules)}
-        if given.read is not None:
-            tables["quarantine"] = given.read.quarantine
-        return publish.write(spark, out, run, tables, on_table=tell)
+        refused = {} if given.read is None else {"quarantine": given.read.quarantine}
+        with closing(audit.judged(spark, needed, todo, rules)) as found:
+            return publish.write(spark, out, run, {**found.tables, **refused}, on_table=tell)
     finally:
         if given.read is None:
             snapshots.close()

@@ -30,6 +30,10 @@ HIDDEN: Final = "hidden"
 OLD: Final = "old"
 
 _ROWS_PER_FILE: Final = 2_000_000
+_AUDIT_TABLES: Final = {
+    **dict.fromkeys((superseding.FINDINGS, *superseding.HISTORY), "snapshot_id"),
+    superseding.EXPOSURE: "topic",
+}
 _RUN: Final = "run="
 _STARTED: Final = "%Y%m%dT%H%M%S"
 _LAST: Final = ("verdicts", "runs")  # a run that is visible, or was, shows by its row till the end
@@ -192,7 +196,7 @@ def _audit_tables(spark: SparkSession, root: str, run_id: str) -> dict[str, Data
         name: _in_few_files(
             publish.read(spark, root, name).drop("run_id"), sizes.get(name, 0), ("cluster", key)
         )
-        for name, key in (("findings", "snapshot_id"), ("exposure", "topic"))
+        for name, key in _AUDIT_TABLES.items()
     }
     audited = publish.read(spark, root, superseding.LEDGER).drop("run_id")
     here = audited.withColumn("findings_run", F.lit(run_id))

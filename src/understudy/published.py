@@ -93,8 +93,11 @@ def read(
         ledgers = read_runs(
             spark, root, superseding.LEDGER, runs_with(spark, root, superseding.LEDGER)
         )
+        wrote = set(runs_with(spark, root, table))  # older releases wrote fewer tables
         return superseding.current(
-            table, ledgers, lambda runs: read_runs(spark, root, table, runs, schema)
+            table,
+            ledgers,
+            lambda runs: read_runs(spark, root, table, [r for r in runs if r in wrote], schema),
         )
     return read_runs(spark, root, table, runs_with(spark, root, table), schema)
 

@@ -146,6 +146,7 @@ _EVENTS: Final[dict[str, _Fields]] = {
         {"brokers": _broker_ids},
         epochs=partial(_list_of, _epoch_or_default),
         clean=D.boolean,
+        fenced=D.boolean,
         log_dirs=partial(_map_of, _number_key, D.texts),
     ),
     "log_dir_failure": _fields(

@@ -93,7 +93,9 @@ class Snapshots:
         if at is not None:
             rows = rows.where(F.col("taken_at") <= F.lit(instant(at)))
         clusters = F.sort_array(F.collect_set("cluster")).alias("clusters")
-        newest = F.max_by(F.struct(*SNAPSHOT_KEY), F.struct("taken_at", "snapshot_id"))
+        newest = F.max_by(
+            F.struct(*SNAPSHOT_KEY), F.struct("taken_at", F.length("snapshot_id"), "snapshot_id")
+        )
         found = rows.agg(clusters, newest.alias("newest")).first()
         if found is None or found.newest is None:
             raise BadInputError("there is no such snapshot")

@@ -1,8 +1,8 @@
 """Tables that later runs supersede: of an audit, what holds is what its newest ledger says.
 
 Every audit writes a ledger, the table ``audited``: all snapshots of its clusters that are judged,
-and for each the run in which its findings stand. The newest ledger that lists a cluster holds for
-it, whole; so two audits at once do no harm, and none is ever half visible.
+and for each the run in which its findings stand, and what led to it. The newest ledger that lists a
+cluster holds for it, whole; so two audits at once do no harm, and none is ever half visible.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from pyspark.sql import functions as F
 LEDGER: Final = "audited"
 FINDINGS: Final = "findings"
 EXPOSURE: Final = "exposure"
-TABLES: Final = (LEDGER, FINDINGS, EXPOSURE)
+HISTORY: Final = ("events", "changes", "divergences")
+TABLES: Final = (LEDGER, FINDINGS, *HISTORY, EXPOSURE)
 
 _KEY: Final = ("cluster", "snapshot_id")
 

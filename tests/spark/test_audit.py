@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import closing
 from random import Random
 from typing import Any
 
@@ -87,8 +88,9 @@ def snapshots(
 def findings(spark: SparkSession, snapshots: Snapshots) -> dict[str, list[Any]]:
     todo = ledger.histories(audit.stored(snapshots.snapshots), [])
     found: dict[str, list[Any]] = defaultdict(list)
-    for row in audit.findings(spark, snapshots, todo, JUDGED_BY_HAND).collect():
-        found[row.cluster].append(row)
+    with closing(audit.judged(spark, snapshots, todo, JUDGED_BY_HAND)) as judged:
+        for row in judged.tables["findings"].collect():
+            found[row.cluster].append(row)
     return found
 
 

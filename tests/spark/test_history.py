@@ -11,20 +11,17 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+import intervals
 from clusters import Document
-from intervals import interval_of
 from told_histories import PAIRS, RECORDED, in_time
 from understudy import scenarios, schemas, sources
 from understudy.questions import history
-from understudy.questions.divergence import compare
-from understudy.questions.history_derivation import derived
 from understudy.snapshot import Snapshots
 
 Key = tuple[str, str]
@@ -52,19 +49,19 @@ def plain(table: DataFrame) -> dict[Key, list[Any]]:
 
 
 def expected(docs: list[Document]) -> Iterator[tuple[Key, dict[str, list[Any]]]]:
-    for before, after in pairwise(docs):
-        interval = interval_of(before, after)
-        events = derived(interval)
-        compared = compare(interval, events)
-        yield (
-            (after["cluster"], after["snapshot_id"]),
-            {
-                "events": [[seq, *event] for seq, event in enumerate(events, start=1)],
-                "changes": [list(each) for each in compared.changes],
-                "divergences": [list(each) for each in compared.divergences],
-                "decisions": [["history", *row.values()] for row in compared.decisions],
-            },
-        )
+    for _, events, told_of in intervals.told([intervals.of_document(doc) for doc in docs]):
+        compared = [found for _, found in told_of]
+        for name, found in told_of:
+            shown = history.shown_by(found, events, compared)
+            yield (
+                (docs[0]["cluster"], name),
+                {
+                    "events": [[seq, *events[seq - 1]] for seq in shown],
+                    "changes": [list(each) for each in found.changes],
+                    "divergences": [list(each) for each in found.divergences],
+                    "decisions": [["history", *row.values()] for row in found.decisions],
+                },
+            )
 
 
 @cache

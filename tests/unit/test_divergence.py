@@ -12,19 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import intervals
 from clusters import Document, partition
 from intervals import interval_of
 from told_histories import LED, PAIRS, RECORDED, in_time, led, zk
-from understudy.questions.divergence import FIELDS, Comparison, compare
-from understudy.questions.history_derivation import derived
+from understudy.questions.divergence import FIELDS, Comparison
 from understudy.questions.history_interval import Change, Interval
 
 INTERVALS = [pair for docs in RECORDED.values() for pair in pairwise(docs)]
 
 
 def compared(before: Document, after: Document) -> Comparison:
-    interval = interval_of(before, after)
-    return compare(interval, derived(interval))
+    return intervals.compared(interval_of(before, after))
 
 
 def values(doc: Document) -> dict[tuple[str, int, str], Any]:
@@ -131,7 +130,7 @@ def test_what_is_told_by_name_is_explained(name: str) -> None:
 def test_what_is_not_known_is_not_compared() -> None:
     interval = interval_of(zk(LED), zk(led(1, 4, [1, 2, 3], 99)))
     unknown = not_knowing(interval, ["partition_epoch"])
-    assert compare(unknown, derived(unknown)) == Comparison([], [], [])
+    assert intervals.compared(unknown) == Comparison([], [], [])
 
 
 def not_knowing(interval: Interval, unknown: list[str]) -> Interval:

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from intervals import interval_of
+from intervals import compared, interval_of
 from told_histories import IN_MEMORY_ONLY, PAIRS, RECORDED, Event, in_time, read_lines
-from understudy.questions.divergence import DELETING, UNCLEAN, compare
+from understudy.questions.divergence import DELETING, UNCLEAN
 from understudy.questions.history_derivation import derived
 from understudy.questions.history_facts import Event as Derived
 
@@ -53,7 +53,7 @@ def _copies(partition: Event, count: int) -> list[Event]:
 def test_recorded_histories_follow_from_the_events(run: str) -> None:
     for before, after in pairwise(RECORDED[run]):
         interval = interval_of(before, after)
-        found = compare(interval, derived(interval))
+        found = compared(interval)
         reasons = {each.reason for each in found.divergences}
         assert reasons <= ({DELETING} if after["snapshot_id"] in IN_MEMORY_ONLY else set())
 
@@ -75,7 +75,7 @@ def test_every_change_has_the_reason_that_the_controller_logged(run: str) -> Non
             continue
         logged = {ALIKE.get(event["type"], event["type"]) for event in case["events"]}
         interval = interval_of(docs[at], docs[at + 1])
-        changes = compare(interval, derived(interval)).changes
+        changes = compared(interval).changes
         assert {change.reason for change in changes} <= logged | {UNCLEAN}, case["case"]
         checked += bool(changes)
     assert checked >= 15

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Any, Final, NamedTuple
 
 from understudy.controller.kraft.words import REMOVE_TOPIC_RECORD
@@ -19,7 +21,7 @@ from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.controller.words import DELETE_TOPIC_WRITE, NO_LEADER
 from understudy.names import SCENARIO_KEY
 from understudy.questions.history_facts import Event
-from understudy.questions.history_interval import Interval, Row
+from understudy.questions.history_interval import Burst, Interval, Row
 from understudy.schemas import REPLAY_TABLES
 
 SCENARIO: Final = "history"
@@ -64,42 +66,89 @@ class Divergence(NamedTuple):
     reason: str
 
 
-class Comparison(NamedTuple):
+@dataclass(frozen=True)
+class Comparison:
+    """What one snapshot tells beside the one before it."""
+
     changes: list[Change]
-    divergences: list[Divergence]
-    decisions: list[dict[str, Any]]
+    divergences: list[Divergence] = dataclass_field(default_factory=list)
+    decisions: list[dict[str, Any]] = dataclass_field(default_factory=list)
 
 
-def compare(interval: Interval, events: Sequence[Event]) -> Comparison:
-    """Replay the earlier snapshot with *events* and hold the later one against it."""
-    profile = _profile_of(interval.old.snapshot)
+def compare(burst: Burst, events: Sequence[Event]) -> list[Comparison]:
+    """Replay the first snapshot with *events* and hold the later ones against it, each in turn.
+
+    The last one is held against what became of it; those on the way against what the records were
+    while it came about.
+    """
+    profile = _profile_of(burst.whole.old.snapshot)
     if profile is None:
-        changes = [
-            seen.change(field, NOT_REPLAYED, [])
-            for seen in _recorded(interval)
-            for field in seen.differing
+        return [
+            Comparison(
+                [s.change(f, NOT_REPLAYED, []) for s in _recorded(step) for f in s.differing]
+            )
+            for step in burst.steps
         ]
-        return Comparison(changes, [], [])
-    replay = _Replay(profile, interval, events)
+    replay = _Replay(profile, burst.whole, events)
+    on_the_way = [_passed(replay, step) for step in burst.steps[:-1]]
+    compared = [*on_the_way, _arrived(replay, burst)]
+    return _with_decisions(replay, compared)
+
+
+def _arrived(replay: _Replay, burst: Burst) -> Comparison:
+    interval = burst.whole
     changes, divergences = [], []
+    wrong: dict[tuple[TopicPartition, str], str] = {}
     for seen in _recorded(interval):
         predicted = replay.predicted.get(seen.key, seen.was)
-        wrong = {
-            field: _why_not(interval, seen, field, predicted)
-            for field in seen.known
-            if predicted[field] != seen.now[field]
-        }
-        divergences += [
-            Divergence(*seen.key, field, _text(predicted[field]), _text(seen.now[field]), reason)
-            for field, reason in wrong.items()
-        ]
+        for field in seen.known:
+            if predicted[field] != seen.now[field]:
+                reason = _why_not(interval, seen, field, predicted)
+                wrong[seen.key, field] = reason
+                values = _text(predicted[field]), _text(seen.now[field])
+                divergences.append(Divergence(*seen.key, field, *values, reason))
+    for seen in _recorded(burst.steps[-1]):
         for field in seen.differing:
-            numbers = [] if field in wrong else replay.events_of(seen.key, field)
-            reason = wrong.get(field) or replay.reason(seen.key, numbers)
-            changes.append(seen.change(field, reason, numbers))
-    changed = {(each.topic, each.partition) for each in changes}
-    decisions = [row for row in replay.decisions if _key(row) in changed]
-    return Comparison(changes, divergences, decisions)
+            diverged = wrong.get((seen.key, field))
+            numbers = [] if diverged else replay.events_of(seen, field)
+            changes.append(
+                seen.change(field, diverged or replay.reason(seen.key, numbers), numbers)
+            )
+    return Comparison(changes, divergences)
+
+
+def _passed(replay: _Replay, step: Interval) -> Comparison:
+    """What changed on the way has the event for a reason that writes this very record."""
+    changes, divergences = [], []
+    for seen in _recorded(step):
+        predicted = replay.on_the_way(seen)
+        for field in seen.differing:
+            if predicted is not None and predicted[field] != seen.now[field]:
+                reason = _why_not(step, seen, field, predicted)
+                values = _text(predicted[field]), _text(seen.now[field])
+                divergences.append(Divergence(*seen.key, field, *values, reason))
+                changes.append(seen.change(field, reason, []))
+            else:
+                numbers = replay.events_of(seen, field)
+                changes.append(seen.change(field, replay.reason(seen.key, numbers), numbers))
+    return Comparison(changes, divergences)
+
+
+def _with_decisions(replay: _Replay, compared: Sequence[Comparison]) -> list[Comparison]:
+    """Each election with the snapshot that first shows what came of it, else with the last."""
+    shown: dict[tuple[TopicPartition, int], int] = {}
+    changed: dict[TopicPartition, int] = {}
+    for at, each in enumerate(compared):
+        for change in each.changes:
+            key = change.topic, change.partition
+            changed[key] = at
+            for number in change.events:
+                shown.setdefault((key, number), at)
+    for row in replay.decisions:
+        key = _key(row)
+        if key in changed:
+            compared[shown.get((key, row["event"]), changed[key])].decisions.append(row)
+    return list(compared)
 
 
 def _profile_of(snapshot: Row) -> Profile | None:
@@ -181,33 +230,47 @@ class _Replay:
         self._unclean = {
             (*_key(row), row["event"]) for row in self.decisions if row["clean"] is False
         }
-        self._made_by = self._attributed(_named(tables, "metadata_writes"))
+        self._made_by: defaultdict[tuple[TopicPartition, str], list[int]] = defaultdict(list)
+        self._records: defaultdict[TopicPartition, dict[int | None, list[tuple[int, Values]]]]
+        self._records = defaultdict(dict)
+        self._attributed(_named(tables, "metadata_writes"))
         self._about = self._subjects()
 
-    def _attributed(
-        self, writes: Iterable[dict[str, Any]]
-    ) -> Mapping[tuple[TopicPartition, str], list[int]]:
-        """The numbers of the events whose writes changed a field of a partition."""
+    def _attributed(self, writes: Iterable[dict[str, Any]]) -> None:
+        """Note of each write which event made it, and what it made of the partition."""
         now = {key: dict(_values(row)) for key, row in self._before.items()}
-        made_by: defaultdict[tuple[TopicPartition, str], list[int]] = defaultdict(list)
         for write in writes:
             for key, values in _written(write, now):
                 held = now.setdefault(key, dict(_GONE))
                 for field, value in values.items():
                     if held[field] != value:
                         held[field] = value
-                        numbers = made_by[key, field]
+                        numbers = self._made_by[key, field]
                         if write["event"] not in numbers[-1:]:
                             numbers.append(write["event"])
-        return made_by
+                self._records[key].setdefault(held["partition_epoch"], []).append(
+                    (write["event"], dict(held))
+                )
 
-    def events_of(self, key: TopicPartition, field: str) -> list[int]:
+    def on_the_way(self, seen: _Seen) -> Values | None:
+        """What the partition is after as many writes of its record, if the replay tells that."""
+        same = self._records.get(seen.key, {}).get(seen.now["partition_epoch"])
+        return None if same is None else same[-1][1]
+
+    def events_of(self, seen: _Seen, field: str) -> list[int]:
         """The events that changed a field: by what was written, else by what they are about.
 
         (Clients write assignments, and leaders of old releases write ISRs: no controller does.)
         """
+        key = seen.key
         about = {*self._about.get(key[0], ()), *self._about.get(key, ())}
-        return list(self._made_by.get((key, field), ())) or sorted(about)
+        made_by = self._made_by.get((key, field), ())
+        on_record = self._records.get(key, {})
+        was, now = seen.was["partition_epoch"], seen.now["partition_epoch"]
+        if was is not None and now is not None and field != "replicas":
+            between = {e for n in range(was + 1, now + 1) for e, _ in on_record.get(n, ())}
+            made_by = [number for number in made_by if number in between]
+        return list(made_by) or sorted(about)
 
     def _subjects(self) -> Mapping[str | TopicPartition, list[int]]:
         """The numbers of the events that name a topic or a partition."""

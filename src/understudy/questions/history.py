@@ -7,7 +7,7 @@ is held against the outcome.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,10 +16,11 @@ from pyspark.sql import types as T
 
 from understudy import schemas
 from understudy.names import SNAPSHOT_KEY
-from understudy.questions.divergence import SCENARIO, compare
+from understudy.questions.divergence import SCENARIO, Comparison, compare
 from understudy.questions.history_derivation import derived
 from understudy.questions.history_facts import Event
-from understudy.questions.history_feed import feed, intervals
+from understudy.questions.history_feed import bursts, feed
+from understudy.questions.history_steps import Listed
 from understudy.snapshot import Snapshots
 from understudy.sql import text
 
@@ -51,9 +52,12 @@ class History:
         self.held.unpersist()
 
 
-def told(snapshots: Snapshots) -> History:
-    """All there is to tell, computed once; the caller closes it."""
-    done = _passed(snapshots).persist()
+def told(snapshots: Snapshots, history: Sequence[Listed] | None = None) -> History:
+    """All there is to tell, computed once; the caller closes it.
+
+    *history* is the list of the snapshots, where the caller knows it better than these tell.
+    """
+    done = _passed(snapshots, history).persist()
     return History(**{name: _table(done, name) for name in _TABLES}, held=done)
 
 
@@ -88,8 +92,8 @@ _OUTPUT: Final = T.StructType(
 )
 
 
-def _passed(snapshots: Snapshots) -> DataFrame:
-    return feed(snapshots).mapInArrow(_tell, _OUTPUT)
+def _passed(snapshots: Snapshots, history: Sequence[Listed] | None = None) -> DataFrame:
+    return feed(snapshots, history).mapInArrow(_tell, _OUTPUT)
 
 
 def _table(done: DataFrame, name: str) -> DataFrame:
@@ -112,19 +116,32 @@ def _tell(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
-    for cluster, interval in intervals(batches):
-        events = derived(interval)
-        compared = compare(interval, events)
-        of_tables = {
-            "events": [_event(seq, event) for seq, event in enumerate(events, start=1)],
-            "changes": [change._asdict() for change in compared.changes],
-            "divergences": [divergence._asdict() for divergence in compared.divergences],
-            "decisions": [{"scenario": SCENARIO, **row} for row in compared.decisions],
-        }
-        key = {"cluster": cluster, "snapshot_id": interval.new.snapshot["snapshot_id"]}
-        for name, found in of_tables.items():
-            for row in found:
-                yield {**key, _TABLE: name, name: row}
+    for cluster, burst in bursts(batches):
+        events = derived(burst.whole)
+        compared = compare(burst, events)
+        for step, found in zip(burst.steps, compared, strict=True):
+            key = {"cluster": cluster, "snapshot_id": step.new.snapshot["snapshot_id"]}
+            shown = shown_by(found, events, compared)
+            of_tables = {
+                "events": [_event(seq, events[seq - 1]) for seq in shown],
+                "changes": [change._asdict() for change in found.changes],
+                "divergences": [divergence._asdict() for divergence in found.divergences],
+                "decisions": [{"scenario": SCENARIO, **row} for row in found.decisions],
+            }
+            for name, rows in of_tables.items():
+                for row in rows:
+                    yield {**key, _TABLE: name, name: row}
+
+
+def shown_by(
+    found: Comparison, events: Sequence[Event], compared: Sequence[Comparison]
+) -> list[int]:
+    """The numbers of the events that a snapshot shows something of; the last has the rest, too."""
+    cited = {number for change in found.changes for number in change.events}
+    if found is compared[-1]:
+        before = {n for each in compared[:-1] for change in each.changes for n in change.events}
+        cited |= set(range(1, len(events) + 1)) - before
+    return sorted(cited)
 
 
 def _event(seq: int, event: Event) -> dict[str, Any]:

@@ -77,21 +77,37 @@ def _liveness(interval: Interval, step: BrokerStep) -> Iterator[Fact]:
             Item(("brokers",), broker),
             nth=broker,
         )
-    if not step.is_started:
+    is_first = step.before is None or step.is_other
+    is_registered = interval.is_kraft and step.after is not None and is_first
+    if not (step.is_started or is_registered):
         return
-    if not interval.is_kraft or step.before is None or step.is_other:
+    if not interval.is_kraft or is_first:
         before = f"had {was}" if step.was_alive else "was not alive"
         event = event_text(
             "broker_startup",
             brokers=[broker],
+            clean=_left_cleanly(interval, broker) or None,
             epochs=None if step.epoch is None else [step.epoch],
+            fenced=None if step.is_alive else True,
             log_dirs=_new_dirs(interval, step),
         )
-        said = f"broker {broker} {before} and is alive with {now}"
+        became = "is alive" if step.is_alive else "is registered anew, still fenced,"
+        said = f"broker {broker} {before} and {became} with {now}"
     else:
         event = event_text("unfence", brokers=[broker])
         said = f"broker {broker} was fenced and is not, with {now}"
     yield Fact(Place.STARTUP, event, said, rank=step.epoch or 0)
+
+
+def _left_cleanly(interval: Interval, broker: int) -> bool:
+    """A broker that may have lost records is no longer eligible when it registers again."""
+    return interval.is_kraft and any(
+        before is not None
+        and after is not None
+        and broker in (before["elr"] or ())
+        and broker in (after["elr"] or ())
+        for before, after in interval.partitions
+    )
 
 
 def _epoch(epoch: int | None) -> str:

@@ -7,7 +7,7 @@ Python, sorted by interval: a row for each of the two snapshots, then the topics
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import groupby
@@ -20,8 +20,8 @@ from pyspark.sql import functions as F
 from understudy.controller.profiles import DECISIVE_SETTINGS
 from understudy.controller.words import NO_LEADER
 from understudy.names import SNAPSHOT_KEY, TOPIC_KEY
-from understudy.questions.history_interval import Change, Interval, Row, Side
-from understudy.questions.history_steps import STEP_KEY, added, numbered, steps
+from understudy.questions.history_interval import Burst, Change, Interval, Row, Side
+from understudy.questions.history_steps import STEP_KEY, Listed, added, listed, numbered, steps
 from understudy.snapshot import Snapshots
 from understudy.sql import NO_IDS, null, struct, text
 
@@ -38,12 +38,17 @@ _SNAPSHOT: Final = (
     *("controller_id", "controller_epoch"),
 )
 _LISTS: Final = ("brokers", "settings", "queued_topics", "followed")
+_BURST_KEY: Final = ("cluster", "burst")
 _MAY_BE_UNKNOWN: Final = ("leader_epoch", "partition_epoch")
 
 
-def feed(snapshots: Snapshots) -> DataFrame:
-    """Rows for :func:`intervals`: those of one interval in one partition, one after the other."""
-    numbers = numbered(snapshots.snapshots)
+def feed(snapshots: Snapshots, history: Sequence[Listed] | None = None) -> DataFrame:
+    """Rows for :func:`bursts`: those of one burst in one partition, one interval after the other.
+
+    *history* is the list of the snapshots, where the caller knows it better than these tell.
+    """
+    spark = snapshots.snapshots.sparkSession
+    numbers = numbered(spark, listed(snapshots.snapshots) if history is None else history)
     settled = _settled(snapshots)
     known = _known(settled, numbers)
     topics = steps(_sized(settled), ["topic"], numbers).where("NOT (before <=> after)")
@@ -57,10 +62,12 @@ def feed(snapshots: Snapshots) -> DataFrame:
         df.selectExpr(*STEP_KEY, *((nothing | {name: "part"})[each] for each in kinds))
         for name, df in kinds.items()
     )
+    burst = F.broadcast(numbers.select(*STEP_KEY, "burst"))
     return (
         reduce(DataFrame.unionAll, rows)
         .toDF(*STEP_KEY, *kinds)
-        .repartition(*STEP_KEY)
+        .join(burst, list(STEP_KEY))
+        .repartition(*_BURST_KEY)
         .sortWithinPartitions(*STEP_KEY)
     )
 
@@ -179,11 +186,14 @@ def _sides(known: DataFrame) -> DataFrame:
 # --- On executors ------------------------------------------------------------------------------
 
 
-def intervals(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, Interval]]:
-    """The intervals in rows of :func:`feed`, each with the name of its cluster."""
+def bursts(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, Burst]]:
+    """The bursts in rows of :func:`feed`, each with the name of its cluster."""
     rows = (row for batch in batches for row in batch.to_pylist())
-    for (cluster, _), found in groupby(rows, itemgetter(*STEP_KEY)):
-        yield cluster, _interval(found)
+    for (cluster, _), found in groupby(rows, itemgetter(*_BURST_KEY)):
+        yield (
+            cluster,
+            Burst.of([_interval(each) for _, each in groupby(found, itemgetter("number"))]),
+        )
 
 
 def _interval(rows: Iterable[dict[str, Any]]) -> Interval:

@@ -142,6 +142,31 @@ _DEFAULTS = (("cluster", None), ("static", None))
 
 
 @dataclass(frozen=True)
+class Burst:
+    """Successive snapshots that are one interval, and the steps it was seen to be made of."""
+
+    whole: Interval
+    steps: Sequence[Interval]
+
+    @classmethod
+    def of(cls, steps: Sequence[Interval]) -> Burst:
+        if len(steps) == 1:
+            return cls(steps[0], steps)
+        topics: dict[str, Change] = {}
+        partitions: dict[tuple[str, int], Change] = {}
+        for step in steps:
+            for name, change in step.topics.items():
+                topics[name] = Change(topics.get(name, change).before, change.after)
+            for change in step.partitions:
+                row = change.after or change.before or {}
+                key = row["topic"], row["partition"]
+                partitions[key] = Change(partitions.get(key, change).before, change.after)
+        changed = {name: change for name, change in topics.items() if change.before != change.after}
+        there = [change for change in partitions.values() if change != (None, None)]
+        return cls(Interval(steps[0].old, steps[-1].new, changed, there), steps)
+
+
+@dataclass(frozen=True)
 class BrokerStep:
     """One broker in both snapshots, and what became of it."""
 

@@ -226,8 +226,26 @@ class PartitionStep:
         return tuple(dict.fromkeys((*self.failed_dirs, *staying)))
 
     @cached_property
+    def _is_led_by_the_first(self) -> bool:
+        """Nobody in sync was there when the leader came, and it did not have to be in sync."""
+        brokers = self.interval.brokers
+        if not (
+            self.was_led
+            and self.old_leader == NO_LEADER
+            and self.leader in self.interval.started
+            and self.leader not in self.old_isr
+            and self.interval.is_unclean(self.topic)
+        ):
+            return False
+        came = brokers[self.leader].epoch or 0
+        there = (brokers[r] for r in self.old_isr if r in self.interval.alive)
+        return all(step.is_started and (step.epoch or 0) > came for step in there)
+
+    @cached_property
     def left_in_sync(self) -> Ids:
         interval = self.interval
+        if self._is_led_by_the_first:
+            return (self.leader,)
         broken_off = interval.broke_off.union(self._dropped, self.failed_dirs)
         left = interval.alive - broken_off
         if self.is_new:
@@ -283,11 +301,18 @@ class PartitionStep:
         )
 
     @cached_property
+    def _is_resumed(self) -> bool:
+        """A reassignment goes on by itself with a new controller, and when a replica comes back."""
+        is_back = not self.interval.started.isdisjoint(self.replicas)
+        return self.was_pending and (self.interval.failovers > 0 or is_back)
+
+    @cached_property
     def is_repeated(self) -> bool:
         """The only way for a record to be written anew with all in it as it was."""
         return (
             self.is_kept
             and not self.interval.is_kraft
+            and not self._is_resumed
             and self.elections == 1
             and self.leader == self.old_leader
             and self.left_in_sync == self.old_isr

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import Final
+from typing import Final, NamedTuple
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from understudy import schemas
 from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
 from understudy.sql import struct
+from understudy.questions.history_order import Moment, bursts
 
 STEP_KEY = ("cluster", "number")
 
@@ -29,8 +30,19 @@ _NUMBERS: Final = T.StructType(
         T.StructField("controller_epoch", schemas.INT),
         T.StructField("number", schemas.INT),
         T.StructField("last", schemas.INT),
+        T.StructField("burst", schemas.INT),
     ]
 )
+
+
+class Listed(NamedTuple):
+    """A snapshot of a history, and a number that those of its burst have in common."""
+
+    cluster: str
+    snapshot_id: str
+    controller_id: int | None
+    controller_epoch: int | None
+    burst: int
 
 
 def added(df: DataFrame, **columns: str) -> DataFrame:
@@ -38,34 +50,46 @@ def added(df: DataFrame, **columns: str) -> DataFrame:
     return df.selectExpr("*", *(f"{value} AS {name}" for name, value in columns.items()))
 
 
-def numbered(snapshots: DataFrame) -> DataFrame:
-    """The complete snapshots of each cluster, numbered from 1; *last* is their count.
+def listed(snapshots: DataFrame) -> list[Listed]:
+    """The complete snapshots of each cluster, in order.
 
     A snapshot that is not complete is left out: what it lacks would look like something gone. The
     list of snapshots is short and wanted in many places, so it comes to the driver: one small job
     instead of a window in each of them.
     """
-    when = "coalesce(unix_micros(taken_at), 0) AS at"
-    order = ("cluster", "at", "epoch", "snapshot_id")
     found = (
         snapshots.where("coalesce(complete, true)")
         .selectExpr(
-            *SNAPSHOT_KEY,
-            *("controller_id", "controller_epoch", "coalesce(controller_epoch, 0) AS epoch", when),
+            *(*SNAPSHOT_KEY, "controller_id", "controller_epoch", "mode"),
+            "unix_micros(taken_at) AS micros",
         )
         .collect()
     )
     rows = []
-    for _, each in groupby(sorted(found, key=attrgetter(*order)), attrgetter("cluster")):
+    for _, each in groupby(sorted(found, key=attrgetter("cluster")), attrgetter("cluster")):
+        moments = [
+            (Moment(row.micros, row.controller_epoch, row.snapshot_id, row.mode), row)
+            for row in each
+        ]
+        moments.sort(key=lambda pair: pair[0].order)
+        firsts = bursts([moment for moment, _ in moments])
+        rows += [
+            Listed(row.cluster, row.snapshot_id, row.controller_id, row.controller_epoch, first)
+            for (_, row), first in zip(moments, firsts, strict=True)
+        ]
+    return rows
+
+
+def numbered(spark: SparkSession, history: Sequence[Listed]) -> DataFrame:
+    """The snapshots of each cluster, numbered from 1; *last* is their count."""
+    rows = []
+    for _, each in groupby(history, attrgetter("cluster")):
         of_cluster = list(each)
         rows += [
-            (
-                *(row.cluster, row.snapshot_id, row.controller_id, row.controller_epoch),
-                *(number, len(of_cluster)),
-            )
+            (*row[:4], number, len(of_cluster), row.burst)
             for number, row in enumerate(of_cluster, start=1)
         ]
-    return small_frame(snapshots.sparkSession, rows, _NUMBERS)
+    return small_frame(spark, rows, _NUMBERS)
 
 
 def steps(table: DataFrame, keys: Sequence[str], numbers: DataFrame) -> DataFrame:

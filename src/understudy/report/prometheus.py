@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from understudy import publish
+from understudy.questions.history_order import NEWEST
 
 KAFKA_NAMES: Final = {
     "offline": ("kafka_offline_partitions", "Partitions without a leader that is online"),
@@ -30,7 +31,7 @@ def metrics(spark: SparkSession, root: str, *, clusters: Sequence[str], now: dat
     audited = publish.read(spark, root, "audited").where(F.col("cluster").isin(list(clusters)))
     newest = (
         audited.groupBy("cluster")
-        .agg(F.max_by("snapshot_id", F.struct("taken_at", "controller_epoch", "snapshot_id")),
+        .agg(F.max_by("snapshot_id", F.expr(NEWEST)),
              F.max(F.unix_seconds("taken_at")))
         .toDF("cluster", "snapshot_id", "seconds")
     )  # fmt: skip

@@ -86,7 +86,7 @@ def unregister(controller: Controller, event: Event) -> None:
 
 
 def broker_startup(controller: Controller, event: Event) -> None:
-    """A new incarnation registers, and its heartbeat unfences it."""
+    """A new incarnation registers, and its heartbeat unfences it, unless it stays fenced."""
     epochs = event.get("epochs") or [None] * len(event["brokers"])
     log_dirs = event.get("log_dirs") or {}
     for broker_id, epoch in zip(event["brokers"], epochs, strict=True):
@@ -97,10 +97,10 @@ def broker_startup(controller: Controller, event: Event) -> None:
             log_dirs.get(str(broker_id)),
             is_clean=bool(event.get("clean")),
         )
-        if error is None:
-            unfence_broker(controller, controller.cluster.brokers[broker_id])
-        else:
+        if error is not None:
             controller.journal.refused(error, broker_id)
+        elif not event.get("fenced"):
+            unfence_broker(controller, controller.cluster.brokers[broker_id])
 
 
 def log_dir_failure(controller: Controller, event: Event) -> None:

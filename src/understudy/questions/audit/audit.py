@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -10,15 +11,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from understudy import schemas
+from understudy import schemas, superseding
 from understudy.controller.profiles import KRAFT
 from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
-from understudy.questions.audit import facts
+from understudy.questions import history
+from understudy.questions.audit import facts, ledger
 from understudy.questions.audit import findings as finding
-from understudy.questions.audit.ledger import Entry, History, Seen
+from understudy.questions.audit.ledger import Entry, Seen
 from understudy.questions.audit.rule import ERROR, INFO, WARNING
 from understudy.questions.audit.rule_set import RuleSet
+from understudy.questions.history import History
+from understudy.questions.history_steps import Listed
 from understudy.snapshot import Snapshots
 
 _MICROS: Final = 1_000_000
@@ -64,7 +68,7 @@ def _seen(digest: str) -> tuple[str, ...]:
 
 def audited(
     spark: SparkSession,
-    histories: Iterable[History],
+    histories: Iterable[ledger.History],
     *,
     run_id: str,
     rules: str,
@@ -74,9 +78,9 @@ def audited(
     """The table ``audited`` after this run: what is kept as it was, and what is judged now."""
     rows = []
     kept = []
-    for history in histories:
-        kept += [(*entry.seen.key, entry.run) for entry in history.kept]
-        rows += [_row(seen, history.previous[seen.snapshot_id], run_id) for seen in history.asked]
+    for each in histories:
+        kept += [(*entry.seen.key, entry.run) for entry in each.kept]
+        rows += [_row(seen, each.previous[seen.snapshot_id], run_id) for seen in each.asked]
     counts = findings.groupBy(*SNAPSHOT_KEY).agg(
         *(
             F.expr(f"count_if(silenced IS NULL AND severity = '{severity}') AS {name}")
@@ -121,23 +125,51 @@ def _row(seen: Seen, previous: Sequence[str], run_id: str) -> tuple[Any, ...]:
 # --- Judging -------------------------------------------------------------------------------------
 
 
-def findings(
-    spark: SparkSession, snapshots: Snapshots, histories: Iterable[History], rules: RuleSet
-) -> DataFrame:
-    """The table ``findings`` of the snapshots that *histories* ask for."""
-    rows = [row for history in histories for row in _places(history)]
-    return finding.findings(snapshots, small_frame(spark, rows, facts.PLACES), rules)
+@dataclass(frozen=True)
+class Judged:
+    """What is found in the snapshots that were asked for; the caller closes it."""
+
+    tables: Mapping[str, DataFrame]
+    history: History
+
+    def close(self) -> None:
+        self.history.close()
 
 
-def _places(history: History) -> list[tuple[Any, ...]]:
+def judged(
+    spark: SparkSession, snapshots: Snapshots, todo: Sequence[ledger.History], rules: RuleSet
+) -> Judged:
+    """What the snapshots that *todo* asks for break, and how each came from the one before."""
+    places = small_frame(spark, [row for each in todo for row in _places(each)], facts.PLACES)
+    told = history.told(snapshots, [row for each in todo for row in _listed(each)])
+    asked = F.broadcast(places.where("is_asked").select(*SNAPSHOT_KEY))
+    of_history = {
+        name: getattr(told, name).join(asked, on=list(SNAPSHOT_KEY), how="left_semi")
+        for name in superseding.HISTORY
+    }
+    found = finding.findings(snapshots, places, of_history["divergences"], rules)
+    return Judged({"findings": found, **of_history}, told)
+
+
+def _listed(todo: ledger.History) -> list[Listed]:
+    """All that is there of a history, as far as it can be compared."""
+    there = {seen.key for seen in (*todo.asked, *todo.needed)}
+    return [
+        Listed(*seen.key, seen.controller_id, seen.controller_epoch, todo.bursts[seen.snapshot_id])
+        for seen in todo.complete
+        if seen.key in there
+    ]
+
+
+def _places(todo: ledger.History) -> list[tuple[Any, ...]]:
     """Where each snapshot stands in the history of its cluster."""
-    number = {seen.snapshot_id: n for n, seen in enumerate(history.complete)}
-    asked = {seen.key for seen in history.asked}
+    number = {seen.snapshot_id: n for n, seen in enumerate(todo.complete)}
+    asked = {seen.key for seen in todo.asked}
 
     def row(seen: Seen) -> tuple[Any, ...]:
         n = number.get(seen.snapshot_id)
         before, earlier = (
-            history.complete[n - back] if n is not None and n >= back else None for back in (1, 2)
+            todo.complete[n - back] if n is not None and n >= back else None for back in (1, 2)
         )
         return (
             *seen.key,
@@ -154,7 +186,7 @@ def _places(history: History) -> list[tuple[Any, ...]]:
             _seconds(earlier, seen),
         )
 
-    return [row(seen) for seen in (*history.asked, *history.needed)]
+    return [row(seen) for seen in (*todo.asked, *todo.needed)]
 
 
 def _seconds(before: Seen | None, seen: Seen) -> int | None:

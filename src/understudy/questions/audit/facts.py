@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 from understudy import schemas
 from understudy.names import SNAPSHOT_KEY
-from understudy.questions import availability, history
+from understudy.questions import availability
 from understudy.questions.divergence import UNEXPLAINED
 from understudy.snapshot import Snapshots
 from understudy.sql import NO_IDS, struct
@@ -46,6 +46,7 @@ _REMEMBERED: Final = (
 )
 _BROKER_REMEMBERED: Final = ("number", "alive", "broker_epoch")
 _LOAD: Final = {
+    "held": "true",
     "leaders": "leader = broker_id AND is_led",
     "preferred": "replicas[0] = broker_id",
     "preferred_led": "replicas[0] = broker_id AND leader = broker_id",
@@ -65,17 +66,13 @@ def partitions(snapshots: Snapshots, places: DataFrame, *, looks_back: bool) -> 
     return _beside(judged, ("topic", "partition"), _REMEMBERED).where("is_asked")
 
 
-def changes(snapshots: Snapshots, places: DataFrame) -> DataFrame:
-    """One row per partition that a replay of the snapshot before leaves otherwise, unexplained.
-
-    All that an asked snapshot is compared with is there, so a pair of others is of no interest.
-    """
+def changes(divergences: DataFrame, places: DataFrame) -> DataFrame:
+    """One row per partition that a replay of the snapshot before leaves otherwise, unexplained."""
     differs = (
         "concat(field, ' ', coalesce(recorded, '?'), ' instead of ', coalesce(predicted, '?'))"
     )
     return (
-        history.divergences(snapshots)
-        .where(F.col("reason") == UNEXPLAINED)
+        divergences.where(F.col("reason") == UNEXPLAINED)
         .groupBy(*SNAPSHOT_KEY, "topic", "partition")
         .agg(F.expr(f"array_sort(collect_list({differs})) AS differences"))
         .join(F.broadcast(places.where("is_asked")), on=list(SNAPSHOT_KEY), how="inner")
@@ -83,8 +80,21 @@ def changes(snapshots: Snapshots, places: DataFrame) -> DataFrame:
 
 
 def brokers(snapshots: Snapshots, places: DataFrame, *, with_load: bool) -> DataFrame:
-    """One row per broker and snapshot, with what it leads and follows if that is asked for."""
-    placed = snapshots.brokers.join(F.broadcast(places), on=list(SNAPSHOT_KEY), how="inner")
+    """One row per broker and snapshot, with what it leads and follows if that is asked for.
+
+    With that, also those that hold replicas and are not registered: in ZooKeeper mode the dead.
+    """
+    found = snapshots.brokers
+    if with_load:
+        counts = [f"coalesce({name}, 0) AS {name}" for name in _LOAD]
+        found = found.join(
+            _load(snapshots, places), on=[*SNAPSHOT_KEY, "broker_id"], how="full"
+        ).selectExpr(
+            *(name for name in found.columns if name != "alive"),
+            "coalesce(alive, false) AS alive",
+            *counts,
+        )
+    placed = found.join(F.broadcast(places), on=list(SNAPSHOT_KEY), how="inner")
     beside = _beside(placed, ("broker_id",), _BROKER_REMEMBERED).where("is_asked")
     here = f"OVER (PARTITION BY {', '.join(SNAPSHOT_KEY)})"
     same = f"OVER (PARTITION BY {', '.join(SNAPSHOT_KEY)}, endpoints)"
@@ -101,14 +111,7 @@ def brokers(snapshots: Snapshots, places: DataFrame, *, with_load: bool) -> Data
         f"{returned} AS returned",
         f"count_if({returned}) {here} AS returned_together",
     )
-    if not with_load:
-        return known
-    load = F.broadcast(_load(snapshots, places))
-    counts = [f"coalesce({name}, 0) AS {name}" for name in _LOAD]
-    loaded = known.join(load, on=[*SNAPSHOT_KEY, "broker_id"], how="left").selectExpr(
-        *known.columns, *counts
-    )
-    return loaded.selectExpr("*", f"sum(leaders) {here} AS all_leaders")
+    return known.selectExpr("*", f"sum(leaders) {here} AS all_leaders") if with_load else known
 
 
 def whole(snapshots: Snapshots, places: DataFrame) -> DataFrame:

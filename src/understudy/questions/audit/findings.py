@@ -20,7 +20,7 @@ from understudy.snapshot import Snapshots
 from understudy.sql import null, text
 
 _LOAD_COLUMNS: Final = (
-    *("leaders", "all_leaders", "preferred", "preferred_led"),
+    *("held", "leaders", "all_leaders", "preferred", "preferred_led"),
     *("shared_led", "alone", "followed", "followed_in_sync"),
 )
 
@@ -41,10 +41,12 @@ _SILENCE: Final = T.StructType(
 _SILENCES: Final = T.StructType([T.StructField("silences", T.ArrayType(_SILENCE))])
 
 
-def findings(snapshots: Snapshots, places: DataFrame, rules: RuleSet) -> DataFrame:
+def findings(
+    snapshots: Snapshots, places: DataFrame, divergences: DataFrame, rules: RuleSet
+) -> DataFrame:
     """What the asked snapshots of *places* break; *snapshots* also has those looked back at."""
     broken = [
-        _broken(_rows_of(subject, chosen, snapshots, places), subject, chosen)
+        _broken(_rows_of(subject, chosen, snapshots, places, divergences), subject, chosen)
         for subject in SUBJECTS
         if (chosen := rules.about(subject))
     ]
@@ -61,13 +63,17 @@ def findings(snapshots: Snapshots, places: DataFrame, rules: RuleSet) -> DataFra
 
 
 def _rows_of(
-    subject: Subject, rules: Sequence[Rule], snapshots: Snapshots, places: DataFrame
+    subject: Subject,
+    rules: Sequence[Rule],
+    snapshots: Snapshots,
+    places: DataFrame,
+    divergences: DataFrame,
 ) -> DataFrame:
     if subject == "partition":
         looks_back = any(rule.lookback for rule in rules)
         return facts.partitions(snapshots, places, looks_back=looks_back)
     if subject == "change":
-        return facts.changes(snapshots, places)
+        return facts.changes(divergences, places)
     if subject == "broker":
         with_load = any(name in rule.when for rule in rules for name in _LOAD_COLUMNS)
         return facts.brokers(snapshots, places, with_load=with_load)

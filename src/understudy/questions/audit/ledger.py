@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import groupby
 
 from understudy.questions.audit.rule import LOOKBACK
+from understudy.questions.history_order import Moment, bursts
 
 Key = tuple[str, str]
 
@@ -36,8 +38,12 @@ class Seen:
         return (self.cluster, self.snapshot_id)
 
     @property
-    def order(self) -> tuple[int, int, str]:
-        return (self.taken_at or 0, self.controller_epoch or 0, self.snapshot_id)
+    def moment(self) -> Moment:
+        return Moment(self.taken_at, self.controller_epoch, self.snapshot_id, self.mode)
+
+    @property
+    def order(self) -> tuple[int, int, int, str]:
+        return self.moment.order
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,9 @@ class History:
     """Those that are looked back at and not asked themselves."""
     kept: tuple[Entry, ...]
     previous: Mapping[str, tuple[str, ...]]
-    """By snapshot, the digests of those it is judged with."""
+    """By snapshot, the digests of those before it, and one of all the others of its burst."""
+    bursts: Mapping[str, int]
+    """By complete snapshot, what those of one burst have in common."""
     is_continued: bool
     """Whether all that is asked comes after all that is kept."""
 
@@ -121,10 +129,10 @@ def _history(
     span: Span,
 ) -> History:
     complete = tuple(seen for seen in ordered if seen.complete)
-    back = _predecessors(complete)
+    firsts = bursts([seen.moment for seen in complete])
+    back = _companions(complete, firsts)
     previous = {
-        seen.snapshot_id: tuple(each.digest for each in back.get(seen.snapshot_id, ()))
-        for seen in ordered
+        seen.snapshot_id: _digests(seen, back.get(seen.snapshot_id, ())) for seen in ordered
     }
 
     def is_asked(seen: Seen) -> bool:
@@ -154,16 +162,34 @@ def _history(
         needed=tuple(needed.values()),
         kept=kept,
         previous=previous,
+        bursts={seen.snapshot_id: first for seen, first in zip(complete, firsts, strict=True)},
         is_continued=_is_continued(asked, kept, known),
     )
 
 
-def _predecessors(complete: Sequence[Seen]) -> dict[str, tuple[Seen, ...]]:
-    """By complete snapshot, those before it, the nearest first."""
-    return {
-        seen.snapshot_id: tuple(reversed(complete[max(0, n - LOOKBACK) : n]))
-        for n, seen in enumerate(complete)
-    }
+def _companions(complete: Sequence[Seen], firsts: Sequence[int]) -> dict[str, tuple[Seen, ...]]:
+    """By complete snapshot, what it is judged with: those before it, the nearest first.
+
+    All of a burst are judged together, beginning with the last snapshot before it.
+    """
+    last = {first: n for n, first in enumerate(firsts)}
+    found = {}
+    for n, (seen, first) in enumerate(zip(complete, firsts, strict=True)):
+        is_alone = first == last[first]
+        begin = max(0, n - LOOKBACK if is_alone else min(n - LOOKBACK, first - 1))
+        found[seen.snapshot_id] = (
+            *reversed(complete[begin:n]),
+            *complete[n + 1 : last[first] + 1],
+        )
+    return found
+
+
+def _digests(seen: Seen, companions: Sequence[Seen]) -> tuple[str, ...]:
+    """Of those right before it the digests, and of a burst one of all of them."""
+    before = [each for each in companions if each.order < seen.order][:LOOKBACK]
+    rest = [each.digest for each in companions if each not in before]
+    digests = [each.digest for each in before]
+    return (*digests, sha256(" ".join(rest).encode()).hexdigest()) if rest else tuple(digests)
 
 
 def _is_continued(asked: Sequence[Seen], kept: Sequence[Entry], known: Mapping[Key, Entry]) -> bool:

@@ -207,6 +207,16 @@ PLACEMENT: Final = (
 
 BROKERS: Final = (
     Rule(
+        "broker-down",
+        WARNING,
+        "broker",
+        "A broker that holds replicas is not alive; the exposure says since when.",
+        _KAFKA_METRICS,
+        "NOT alive AND held > 0",
+        sentence("holds %s replicas", "held"),
+        broker="broker_id",
+    ),
+    Rule(
         "leader-skew",
         WARNING,
         "broker",
