@@ -127,7 +127,8 @@ def audit(name: str = "orders", **changes: object) -> dict[str, Any]:
             "cluster": name,
             "snapshot_id": name,
             "taken_at": taken,
-            **dict.fromkeys((*rules, *more), n),
+            **dict.fromkeys((*rules, *more, "broker-down", "brokers_up"), n),
+            **dict.fromkeys(("leader_moves", "unclean_moves"), n),
         }
         for n, taken in enumerate(("2026-03-01 09:00", "2026-03-01 09:30", None))
     ]
@@ -160,6 +161,20 @@ def audit(name: str = "orders", **changes: object) -> dict[str, Any]:
         "racks": found({"cluster": name, "rack": name, **counts}),
         "exposure": found(
             {**about, "snapshots": 2, "since": "2026-03-01T09:00:00Z", "until": None}
+        ),
+        "exposed": {
+            key: found(
+                {**about, key: name, "partitions": 1, "snapshots": 2, "first": name, "last": name}
+            )
+            for key in ("topic", "rack")
+        },
+        "changes": [{"reason": name, "changes": 4, "partitions": 2, "leaders": 1}],
+        "divergences": found(
+            {
+                **about,
+                "taken_at": "2026-03-01T09:00:00Z",
+                **dict.fromkeys(("field", "predicted", "recorded", "reason"), name),
+            }
         ),
         **changes,
     }

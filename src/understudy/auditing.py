@@ -22,7 +22,7 @@ from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
 from understudy.progress import Progress
 from understudy.questions.audit import audit, exposure, ledger
-from understudy.questions.audit.ledger import History, Seen
+from understudy.questions.audit.ledger import History, Key, Seen
 from understudy.questions.audit.rule_set import RuleSet
 from understudy.snapshot import Snapshots
 from understudy.sources import store
@@ -139,12 +139,12 @@ def run(
     tell = progress.table if progress is not None else None
     if progress is not None:
         progress.doing("judging", tables=6 if given.read is None else 7)
-    counts = _judge(spark, given, out, started, todo=todo, rules=asked.rules, tell=tell)
+    counts, up = _judge(spark, given, out, started, todo=todo, rules=asked.rules, tell=tell)
     found = publish.read_runs(spark, out, "findings", [started.run_id])
     tables = {
         "exposure": _exposure(spark, out, todo, known, found),
         "audited": audit.audited(
-            spark, todo, run_id=started.run_id, rules=rules, known=known, findings=found
+            spark, todo, run_id=started.run_id, rules=rules, known=known, findings=found, up=up
         ),
     }
     counts |= publish.write(spark, out, started, tables, on_table=tell)
@@ -167,15 +167,19 @@ def _judge(
     todo: Sequence[History],
     rules: RuleSet,
     tell: Callable[[str, int], None] | None,
-) -> dict[str, int]:
-    """Write what is found in the snapshots that are asked for, and what of documents is refused."""
+) -> tuple[dict[str, int], dict[Key, int]]:
+    """Write what is found in the snapshots that are asked for, and what of documents is refused.
+
+    The rows of each table, and by snapshot how many brokers are alive.
+    """
     keys = [seen.key for history in todo for seen in (*history.asked, *history.needed)]
     snapshots = given.read or sources.read(spark, given.paths, only=keys)
     try:
         needed = snapshots.only(small_frame(spark, keys, _KEYS))
         refused = {} if given.read is None else {"quarantine": given.read.quarantine}
         with closing(audit.judged(spark, needed, todo, rules)) as found:
-            return publish.write(spark, out, run, {**found.tables, **refused}, on_table=tell)
+            counts = publish.write(spark, out, run, {**found.tables, **refused}, on_table=tell)
+        return counts, audit.brokers_up(needed)
     finally:
         if given.read is None:
             snapshots.close()

@@ -462,13 +462,16 @@ AUDITED: Final = _table(
     controller_epoch=INT,
     complete=BOOLEAN,
     content_digest=STRING,
-    previous=STRINGS,  # content digests of the snapshots it was judged with, the nearest first
+    # Content digests of the snapshots it was judged with, the nearest first; one of all the others
+    # of a burst together.
+    previous=STRINGS,
     rules=STRING,
     findings_run=STRING,
     errors=LONG,
     warnings=LONG,
     infos=LONG,
     silenced=LONG,
+    brokers_up=LONG,  # null where the snapshot is not complete
 )
 
 QUESTION_TABLES: Final[dict[str, T.StructType]] = {

@@ -151,12 +151,15 @@ def test_an_audit_tells_its_verdict_true_counts_and_history() -> None:
     assert "99 findings, the first 1 shown" in html
     newest = "In the newest snapshot: 2 offline, 2 under min ISR, 2 under-replicated."
     assert newest in html
-    assert html.count("<polyline") == 6
+    assert "In the newest snapshot: 2 up, 2 down." in html
+    assert "In the newest snapshot: 2 leaders moved, 2 of them out of sync." in html
+    assert html.count("<polyline") == 10
 
 
 def test_an_audit_without_findings_is_short() -> None:
-    empty = dict.fromkeys(("findings", "topics", "brokers", "racks", "exposure"), found())
-    told = {**audit(verdict="holds", rules=[], history=[], clusters=found()), **empty}
+    listings = ("findings", "topics", "brokers", "racks", "exposure", "divergences")
+    empty = {**dict.fromkeys(listings, found()), "exposed": {}, "rules": [], "changes": []}
+    told = {**audit(verdict="holds", history=[], clusters=found()), **empty}
     assert re.findall("<h2>(.*?)</h2>", audit_page.as_html(told)) == ["Findings"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from understudy.report.audit_facts import AT_RISK, BROKEN
+from understudy.report.audit_facts import AT_RISK, BROKEN, BROKERS, MOVES
 from understudy.report.html import charts
 from understudy.report.html.markup import Markup, joined
 from understudy.report.html.page import (
@@ -49,7 +49,10 @@ def as_html(told: Told) -> str:
         _rules(told["rules"]),
         _findings(told["findings"]),
         _roll_ups(told),
+        _exposed(told["exposed"]),
         _exposure(told["exposure"]),
+        _changes(told["changes"]),
+        _divergences(told["divergences"]),
     )
 
 
@@ -71,7 +74,7 @@ def _clusters(found: Told) -> Markup:
 
 
 def _history(rows: Sequence[Told]) -> list[Markup]:
-    """Two charts per cluster: what is broken, and what is about to break."""
+    """Charts per cluster: what is broken, what is about to break, and what happened meanwhile."""
     clusters: dict[str, list[Told]] = {}
     for row in rows:
         clusters.setdefault(row["cluster"], []).append(row)
@@ -81,18 +84,27 @@ def _history(rows: Sequence[Told]) -> list[Markup]:
             grid(
                 _lines("Broken", cluster, snapshots, BROKEN),
                 _lines("At risk", cluster, snapshots, AT_RISK),
+                _lines("Brokers", cluster, snapshots, BROKERS, of="brokers"),
+                _lines("Leader moves", cluster, snapshots, MOVES),
             ),
-            note="Partitions in each snapshot. A rule that was not asked for counts nothing.",
+            note="Partitions, or brokers, in each snapshot; moves since the one before."
+            " A rule that was not asked for counts nothing.",
         )
         for cluster, snapshots in clusters.items()
     ]
 
 
-def _lines(title: str, cluster: str, snapshots: Sequence[Told], rules: Mapping[str, str]) -> Markup:
+def _lines(
+    title: str,
+    cluster: str,
+    snapshots: Sequence[Told],
+    rules: Mapping[str, str],
+    of: str = "partitions",
+) -> Markup:
     times = [row["taken_at"] or row["snapshot_id"] for row in snapshots]
     series = [(name, [row[rule] for row in snapshots]) for rule, name in rules.items()]
     last = ", ".join(f"{values[-1]:,} {name}" for name, values in series)
-    drawing = charts.timeline(f"{title}: partitions of {cluster} over time", times, series)
+    drawing = charts.timeline(f"{title}: {of} of {cluster} over time", times, series)
     return charts.figure(title, f"In the newest snapshot: {last}.", drawing)
 
 
@@ -166,6 +178,41 @@ def _exposure(found: Told) -> Markup:
         table(shown_of(found, "intervals"), headings, rows),
         note="What still lasts first, the worst of it before the rest.",
     )
+
+
+def _exposed(found: Told) -> Markup:
+    parts = []
+    for key, listing in found.items():
+        if listing["count"]:
+            names = ("cluster", key, "rule", "partitions", "snapshots", "first", "last")
+            rows = [tuple(row[name] for name in names) for row in listing["first"]]
+            parts.append(table(shown_of(listing, f"conditions by {key}"), names, rows))
+    return section("Exposed", grid(*parts)) if parts else joined()
+
+
+def _changes(rows: Sequence[Told]) -> Markup:
+    if not rows:
+        return joined()
+    cells = [(row["reason"], row["changes"], row["partitions"], row["leaders"]) for row in rows]
+    return section(
+        "What changed, and why",
+        table(
+            amount(len(rows), "reason"), ("reason", "changes", "partitions", "leader moves"), cells
+        ),
+        note="Every difference between one snapshot and the next has the event that made it.",
+    )
+
+
+def _divergences(found: Told) -> Markup:
+    if not found["count"]:
+        return joined()
+    names = ("reason", "taken_at", "cluster", "topic", "partition", "field")
+    rows = [
+        (*(row[name] for name in names), row["predicted"], row["recorded"])
+        for row in found["first"]
+    ]
+    headings = ("reason", "snapshot", *names[2:], "predicted", "recorded")
+    return section("Not as predicted", table(shown_of(found, "differences"), headings, rows))
 
 
 def _subject(row: Told) -> tuple[object, object, object]:

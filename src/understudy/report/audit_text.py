@@ -14,8 +14,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from understudy import auditing, publish
+from understudy.names import SNAPSHOT_KEY
 from understudy.questions.audit.rule import ERROR, INFO, UNDECIDED, WARNING
 from understudy.questions.audit.rule_set import CATALOGUE
+from understudy.questions.divergence import UNEXPLAINED
 from understudy.report.summary import first_rows, refusals, told_tables
 from understudy.report.tables import amount, table, wrapped
 
@@ -23,7 +25,7 @@ Told = dict[str, Any]
 
 _SHOWN: Final = "yyyy-MM-dd'T'HH:mm:ss'Z'"
 _WORST_FIRST: Final = (ERROR, WARNING, UNDECIDED, INFO)
-_LISTINGS: Final = ("findings", "topics", "brokers", "racks", "exposure")
+_LISTINGS: Final = ("findings", "topics", "brokers", "racks", "exposure", "divergences")
 _COUNTS: Final = ("errors", "warnings", "infos")
 _VERDICTS: Final = {
     auditing.FAILS: "The rules are broken",
@@ -48,11 +50,17 @@ def gather(
     """The facts that hold in *root* for what was asked, ready for JSON."""
     if not publish.is_store(spark, root):
         nothing: Told = {"count": 0, "first": []}
-        return {"rules": [], **dict.fromkeys(_LISTINGS, nothing)}
+        return {"rules": [], "changes": [], **dict.fromkeys(_LISTINGS, nothing)}
 
     def of(name: str) -> DataFrame:
         rows = publish.read(spark, root, name).where(F.col("cluster").isin(list(clusters)))
         return rows.where(F.col("topic").rlike(topic)) if topic is not None else rows
+
+    def since_then(name: str) -> DataFrame:
+        """What has no time of its own has that of its snapshot."""
+        taken = publish.read(spark, root, "audited").select(*SNAPSHOT_KEY, "taken_at")
+        timed = of(name).join(F.broadcast(taken), on=list(SNAPSHOT_KEY), how="inner")
+        return auditing.in_range(timed, asked)
 
     found = auditing.in_range(of("findings"), asked).where("silenced IS NULL")
     questions: dict[str, Callable[[], Any]] = {
@@ -62,6 +70,8 @@ def gather(
         "brokers": lambda: _rolled_up(found, "broker_id", limit),
         "racks": lambda: _rolled_up(found, "rack", limit),
         "exposure": lambda: _exposure(of("exposure"), limit),
+        "changes": lambda: _reasons(since_then("changes")),
+        "divergences": lambda: _divergences(since_then("divergences"), limit),
     }
     with ThreadPoolExecutor(len(questions), thread_name_prefix="summary") as pool:
         asked_now = {
@@ -131,6 +141,29 @@ def _exposure(exposed: DataFrame, limit: int) -> Told:
     return {"count": count, "first": first}
 
 
+def _reasons(changes: DataFrame) -> list[Told]:
+    """At most as many rows as there are reasons."""
+    counted = changes.groupBy("reason").agg(
+        F.count(F.lit(1)).alias("changes"),
+        F.count_distinct("cluster", "topic", "partition").alias("partitions"),
+        F.count_if(F.col("field") == "leader").alias("leaders"),
+    )
+    return [row.asDict() for row in counted.orderBy(F.desc("changes"), "reason").collect()]
+
+
+def _divergences(found: DataFrame, limit: int) -> Told:
+    """What nothing explains before the rest, the newest first."""
+    shown = found.select(
+        *("cluster", "snapshot_id"),
+        F.date_format("taken_at", _SHOWN).alias("taken_at"),
+        *("topic", "partition", "field", "predicted", "recorded", "reason"),
+    )
+    order: list[Column | str] = [F.col("reason") != UNEXPLAINED, F.desc("taken_at"), "cluster"]
+    order += ["topic", "partition", "field", "snapshot_id"]
+    count, first = first_rows(shown, order, limit)
+    return {"count": count, "first": first}
+
+
 # --- Telling -------------------------------------------------------------------------------------
 
 
@@ -144,6 +177,8 @@ def as_text(told: Told) -> str:
         _told_roll_up("broker", told["brokers"]),
         _told_roll_up("rack", told["racks"]),
         _told_exposure(told["exposure"]),
+        _told_changes(told["changes"]),
+        _told_divergences(told["divergences"]),
         [f"Expired silence, to be renewed or removed: {each}" for each in told["expired_silences"]],
         [line for note in told["notes"] for line in wrapped(f"Note: {note}.")],
         refusals(told["quarantine"]),
@@ -214,6 +249,33 @@ def _told_exposure(found: Told) -> list[str]:
     ]
     heading = f"How long: {_listed(found, 'interval')}"
     return [heading, *table(("snapshots", "since", "until", "rule", "about"), rows)]
+
+
+def _told_changes(rows: Sequence[Told]) -> list[str]:
+    if not rows:
+        return []
+    cells = [(row["reason"], row["changes"], row["partitions"], row["leaders"]) for row in rows]
+    headings = ("reason", "changes", "partitions", "leader moves")
+    return ["What changed from snapshot to snapshot, and why", *table(headings, cells)]
+
+
+def _told_divergences(found: Told) -> list[str]:
+    if not found["count"]:
+        return []
+    several = _clusters(found) > 1
+    rows = [
+        (
+            row["reason"],
+            row["taken_at"],
+            _subject({**row, "broker_id": None}, several),
+            row["field"],
+            row["predicted"],
+            row["recorded"],
+        )
+        for row in found["first"]
+    ]
+    headings = ("reason", "snapshot", "about", "field", "predicted", "recorded")
+    return [f"Not as predicted: {_listed(found, 'difference')}", *table(headings, rows)]
 
 
 def _clusters(found: Told) -> int:

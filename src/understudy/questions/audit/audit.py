@@ -18,7 +18,7 @@ from understudy.names import SNAPSHOT_KEY
 from understudy.questions import history
 from understudy.questions.audit import facts, ledger
 from understudy.questions.audit import findings as finding
-from understudy.questions.audit.ledger import Entry, Seen
+from understudy.questions.audit.ledger import Entry, Key, Seen
 from understudy.questions.audit.rule import ERROR, INFO, WARNING
 from understudy.questions.audit.rule_set import RuleSet
 from understudy.questions.history import History
@@ -36,6 +36,7 @@ _JUDGED: Final = T.StructType(
         T.StructField("content_digest", schemas.STRING),
         T.StructField("previous", schemas.STRINGS),
         T.StructField("findings_run", schemas.STRING),
+        T.StructField("brokers_up", schemas.LONG),
     ]
 )
 
@@ -74,13 +75,17 @@ def audited(
     rules: str,
     known: DataFrame | None,
     findings: DataFrame,
+    up: Mapping[Key, int],
 ) -> DataFrame:
     """The table ``audited`` after this run: what is kept as it was, and what is judged now."""
     rows = []
     kept = []
     for each in histories:
         kept += [(*entry.seen.key, entry.run) for entry in each.kept]
-        rows += [_row(seen, each.previous[seen.snapshot_id], run_id) for seen in each.asked]
+        rows += [
+            (*_row(seen, each.previous[seen.snapshot_id]), run_id, up.get(seen.key))
+            for seen in each.asked
+        ]
     counts = findings.groupBy(*SNAPSHOT_KEY).agg(
         *(
             F.expr(f"count_if(silenced IS NULL AND severity = '{severity}') AS {name}")
@@ -95,7 +100,7 @@ def audited(
             *SNAPSHOT_KEY,
             "timestamp_micros(micros) AS taken_at",
             *("controller_epoch", "complete", "content_digest", "previous"),
-            "findings_run",
+            *("findings_run", "brokers_up"),
             *(f"coalesce({n}, 0) AS {n}" for n in ("errors", "warnings", "infos", "silenced")),
         )
         .withColumn("rules", F.lit(rules))
@@ -110,7 +115,7 @@ def audited(
     ).unionByName(now)
 
 
-def _row(seen: Seen, previous: Sequence[str], run_id: str) -> tuple[Any, ...]:
+def _row(seen: Seen, previous: Sequence[str]) -> tuple[Any, ...]:
     return (
         *seen.key,
         seen.taken_at,
@@ -118,7 +123,6 @@ def _row(seen: Seen, previous: Sequence[str], run_id: str) -> tuple[Any, ...]:
         seen.complete,
         seen.digest,
         list(previous),
-        run_id,
     )
 
 
@@ -149,6 +153,14 @@ def judged(
     }
     found = finding.findings(snapshots, places, of_history["divergences"], rules)
     return Judged({"findings": found, **of_history}, told)
+
+
+def brokers_up(snapshots: Snapshots) -> dict[Key, int]:
+    """By snapshot that knows its brokers, how many are alive."""
+    alive = snapshots.brokers.groupBy(*SNAPSHOT_KEY).agg(F.count_if("alive").alias("up"))
+    complete = snapshots.snapshots.where("coalesce(complete, true)").select(*SNAPSHOT_KEY)
+    rows = complete.join(alive, on=list(SNAPSHOT_KEY), how="left").collect()
+    return {(row.cluster, row.snapshot_id): row.up or 0 for row in rows}
 
 
 def _listed(todo: ledger.History) -> list[Listed]:
