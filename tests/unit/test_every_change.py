@@ -106,3 +106,25 @@ def test_every_change_has_the_reason_that_the_controller_logged(run: str) -> Non
             wrong[before[-1], change.reason, *sorted(logged[before[-1]])] += 1
     assert not wrong
     assert right > 1_000
+
+
+def test_the_unclean_elections_of_the_quorum_are_those_its_log_marks() -> None:
+    """A leader that has to recover was elected out of sync; Kafka itself writes that down."""
+    run = "kraft-4.3"
+    names: dict[str, str] = {}
+    marked: Counter[tuple[str, int]] = Counter()
+    with gzip.open(kraft_log_samples.DATA / run / "records.jsonl.gz") as lines:
+        for record in map(json.loads, lines):
+            if record.get("type") == "TOPIC_RECORD":
+                names[record["data"]["topicId"]] = record["data"]["name"]
+            elif record.get("data", {}).get("leaderRecoveryState") == 1:
+                marked[names[record["data"]["topicId"]], record["data"]["partitionId"]] += 1
+    found = Counter(
+        (change.topic, change.partition)
+        for _, change in all_told(run)[0]
+        if change.field == "leader" and change.reason == UNCLEAN
+    )
+    assert found.keys() == marked.keys()
+    # A single replica never stops recovering, so that it is marked no second time.
+    assert marked - found == Counter()
+    assert {topic for topic, _ in found - marked} == {"audit_log", "t"}

@@ -151,7 +151,7 @@ def judged(
         name: getattr(told, name).join(asked, on=list(SNAPSHOT_KEY), how="left_semi")
         for name in superseding.HISTORY
     }
-    found = finding.findings(snapshots, places, of_history["divergences"], rules)
+    found = finding.findings(snapshots, places, told, rules)
     return Judged({"findings": found, **of_history}, told)
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 from understudy import schemas
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions import availability
-from understudy.questions.divergence import UNEXPLAINED
+from understudy.questions.divergence import UNCLEAN, UNEXPLAINED
 from understudy.snapshot import Snapshots
 from understudy.sql import NO_IDS, struct
 
@@ -37,6 +37,7 @@ PLACES: Final = T.StructType(
     ]
 )
 
+_PARTITION_KEY: Final = (*SNAPSHOT_KEY, "topic", "partition")
 _PLACE: Final = tuple(name for name in PLACES.names if name not in SNAPSHOT_KEY)
 _LED: Final = f"IF(complete, {availability.is_online('leader')}, leader >= 0)"
 _REMEMBERED: Final = (
@@ -58,15 +59,29 @@ _LOAD: Final = {
 }
 
 
-def partitions(snapshots: Snapshots, places: DataFrame, *, looks_back: bool) -> DataFrame:
-    """One row per partition that counts and snapshot, with ``before`` and ``earlier``."""
+def partitions(
+    snapshots: Snapshots, places: DataFrame, changes: DataFrame, *, looks_back: bool
+) -> DataFrame:
+    """One row per partition that counts and snapshot, with ``before`` and ``earlier``.
+
+    ``is_unclean`` where a replay tells that its leader was elected out of sync.
+    """
     judged = _judged(snapshots, places)
     if not looks_back:
         return judged.where("is_asked")
-    return _beside(judged, ("topic", "partition"), _REMEMBERED).where("is_asked")
+    unclean = (
+        changes.where((F.col("field") == "leader") & (F.col("reason") == UNCLEAN))
+        .select(*_PARTITION_KEY, F.lit(True).alias("is_unclean"))
+        .distinct()
+    )
+    return (
+        _beside(judged, ("topic", "partition"), _REMEMBERED)
+        .where("is_asked")
+        .join(F.broadcast(unclean), on=list(_PARTITION_KEY), how="left")
+    )
 
 
-def changes(divergences: DataFrame, places: DataFrame) -> DataFrame:
+def unexplained(divergences: DataFrame, places: DataFrame) -> DataFrame:
     """One row per partition that a replay of the snapshot before leaves otherwise, unexplained."""
     differs = (
         "concat(field, ' ', coalesce(recorded, '?'), ' instead of ', coalesce(predicted, '?'))"

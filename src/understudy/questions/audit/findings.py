@@ -16,6 +16,7 @@ from understudy.names import SNAPSHOT_KEY
 from understudy.questions.audit import facts
 from understudy.questions.audit.rule import SUBJECTS, Rule, Subject
 from understudy.questions.audit.rule_set import RuleSet, Silence
+from understudy.questions.history import History
 from understudy.snapshot import Snapshots
 from understudy.sql import null, text
 
@@ -41,12 +42,10 @@ _SILENCE: Final = T.StructType(
 _SILENCES: Final = T.StructType([T.StructField("silences", T.ArrayType(_SILENCE))])
 
 
-def findings(
-    snapshots: Snapshots, places: DataFrame, divergences: DataFrame, rules: RuleSet
-) -> DataFrame:
+def findings(snapshots: Snapshots, places: DataFrame, told: History, rules: RuleSet) -> DataFrame:
     """What the asked snapshots of *places* break; *snapshots* also has those looked back at."""
     broken = [
-        _broken(_rows_of(subject, chosen, snapshots, places, divergences), subject, chosen)
+        _broken(_rows_of(subject, chosen, snapshots, places, told), subject, chosen)
         for subject in SUBJECTS
         if (chosen := rules.about(subject))
     ]
@@ -56,10 +55,10 @@ def findings(
     if any(rule.lookback for subject in _OF_PARTITIONS for rule in rules.about(subject)):
         found = _without_renewed(found, facts.renewed_topics(snapshots, places))
     racks = snapshots.brokers.where("rack IS NOT NULL").select(*_BROKER_KEY, "rack")
-    told = _silenced(found, rules.silences, places.sparkSession).join(
+    with_racks = _silenced(found, rules.silences, places.sparkSession).join(
         racks, on=list(_BROKER_KEY), how="left"
     )
-    return schemas.conform(told, schemas.FINDINGS)
+    return schemas.conform(with_racks, schemas.FINDINGS)
 
 
 def _rows_of(
@@ -67,13 +66,13 @@ def _rows_of(
     rules: Sequence[Rule],
     snapshots: Snapshots,
     places: DataFrame,
-    divergences: DataFrame,
+    told: History,
 ) -> DataFrame:
     if subject == "partition":
         looks_back = any(rule.lookback for rule in rules)
-        return facts.partitions(snapshots, places, looks_back=looks_back)
+        return facts.partitions(snapshots, places, told.changes, looks_back=looks_back)
     if subject == "change":
-        return facts.changes(divergences, places)
+        return facts.unexplained(told.divergences, places)
     if subject == "broker":
         with_load = any(name in rule.when for rule in rules for name in _LOAD_COLUMNS)
         return facts.brokers(snapshots, places, with_load=with_load)

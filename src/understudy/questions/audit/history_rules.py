@@ -13,11 +13,12 @@ from understudy.questions.audit.rule import ERROR, INFO, WARNING, Rule, ids, jir
 
 _GREW: Final = "leader_epoch > before.leader_epoch"
 
-# From 3.2 on the record itself says that its leader recovers from an unclean election, until the
-# ISR changes. Else: a replica joins the ISR when its leader asks for it, and that moves the
-# partition epoch only. So where both epochs moved alike, every write was the controller's, and a
-# leader that was not in the ISR before cannot have been in it when it was elected. The exception is
-# the last replica of a reassignment, which KRaft lets join and lead with one write (KAFKA-19212).
+# A replay of what happened tells most. From 3.2 on the record itself says that its leader recovers
+# from an unclean election, until the ISR changes. Else: a replica joins the ISR when its leader asks
+# for it, and that moves the partition epoch only. So where both epochs moved alike, every write was
+# the controller's, and a leader that was not in the ISR before cannot have been in it when it was
+# elected. The exception is the last replica of a reassignment, which KRaft lets join and lead with
+# one write (KAFKA-19212).
 _ONLY_THE_CONTROLLER_WROTE: Final = (
     "(partition_epoch - before.partition_epoch <= leader_epoch - before.leader_epoch"
     " AND NOT arrays_overlap(isr, before.isr) AND NOT array_contains(before.adding, leader))"
@@ -40,7 +41,7 @@ PARTITIONS: Final = (
         "A replica that was not in sync became leader: records that only others had are lost.",
         jira(4623),
         f"leader >= 0 AND {_GREW}"
-        f" AND ({_RECOVERS} OR (NOT {_WAS_ELIGIBLE}"
+        f" AND (is_unclean OR {_RECOVERS} OR (NOT {_WAS_ELIGIBLE}"
         f" AND ({_ONLY_THE_CONTROLLER_WROTE} OR {_FIRST_AFTER_NONE})))",
         sentence(
             "leader %s was not in the ISR %s; leader epoch %s to %s",
