@@ -44,9 +44,13 @@ KAFKAS_PACE: Final = 8
 SMALL: Final = 1.5
 HALF: Final = 0.5
 MORE_CORES: Final = 1.4  # of two, on a machine whose JVM wants some of them, too
+MORE: Final = 0.1  # of an audit of ten snapshots, for one more
+HISTORY: Final = (2_000, (10, 100, 1_000))  # partitions, snapshots
+LARGE_HISTORY: Final = (100_000, (10,))
+FULL_HISTORY: Final = (100_000, (10, 100, 1_000))
 PARTS: Final = (
     *("throughput", "scaling", "sequences", "heap", "questions", "small"),
-    *("plans", "pace", "kraft", "readers"),
+    *("plans", "audits", "pace", "kraft", "readers"),
 )
 
 
@@ -78,6 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "questions": lambda: questions(max(arguments.partitions), arguments.rounds),
         "small": lambda: small(arguments.rounds),
         "plans": plans,
+        "audits": lambda: audits(full=arguments.full),
         "pace": lambda: pace(sizes, arguments.rounds),
         "kraft": lambda: kraft(sizes, arguments.rounds),
         "readers": lambda: readers(arguments.rounds),
@@ -318,6 +323,50 @@ def plans() -> list[Line]:
                 target="equal",
                 holds=not grown,
                 detail="; ".join(grown.values()) or f"{nodes} nodes in {len(found[other])} tables",
+            )
+        )
+    return lines
+
+
+def audits(*, full: bool) -> list[Line]:
+    """Audits of long histories in which little changes: the cost per snapshot, and of one more."""
+    lines = []
+    for partitions, snapshots in (HISTORY, FULL_HISTORY if full else LARGE_HISTORY):
+        path = HOME / "audits.json"
+        command = [sys.executable, "-m", "bench.audits", "--home", str(HOME), "--result", str(path)]
+        command += ["--partitions", str(partitions), "--snapshots", ",".join(map(str, snapshots))]
+        _call(command)
+        told = json.loads(path.read_text(encoding="utf-8"))
+        path.unlink()
+        lines += _of_history(partitions, told)
+    return lines
+
+
+def _of_history(partitions: int, told: list[dict[str, Any]]) -> list[Line]:
+    first = told[0]
+    lines = [
+        Line(
+            what=f"one more / {first['snapshots']} audited",
+            size=f"{partitions:,}",
+            value=f"{first['more'] / first['whole']:.2f}x",
+            target=f"<= {MORE}x",
+            holds=first["more"] <= MORE * first["whole"],
+            detail=f"{first['more']:.2f} s / {first['whole']:.2f} s",
+        )
+    ]
+    for fewer, each in itertools.pairwise(told):
+        # What each snapshot costs beyond the fewer: what an audit costs anyway is in both.
+        added = (each["whole"] - fewer["whole"]) / (each["snapshots"] - fewer["snapshots"])
+        average = first["whole"] / first["snapshots"]
+        lines.append(
+            Line(
+                what=f"per snapshot, {each['snapshots']} / {first['snapshots']} audited",
+                size=f"{partitions:,}",
+                value=f"{added / average:.2f}x",
+                target=f"<= {FLAT}x",
+                holds=added <= FLAT * average,
+                detail=f"{each['whole']:.2f} s in all, {added * 1000:.0f} ms each since "
+                f"{fewer['snapshots']}; one more {each['more']:.2f} s",
             )
         )
     return lines

@@ -18,10 +18,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from histories import random_history
-from understudy import auditing, publish
+from understudy import auditing, publish, superseding
 from understudy.auditing import Asked
 
-TABLES = ("findings", "exposure", "audited")
+TABLES = superseding.TABLES
 PATIENCE_SECONDS = 900
 SEEDS = 50
 MOST_EXECUTORS = 2

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from clusters import Document
 from commands import told
 from histories import random_history
-from understudy import auditing, housekeeping, publish, schemas, sources
+from understudy import auditing, housekeeping, publish, schemas, sources, superseding
 from understudy.auditing import Asked
 from understudy.errors import BadInputError
 from understudy.questions.audit.rule_set import parse
@@ -65,7 +65,7 @@ def test_a_place_is_kept_small_without_a_reader_noticing(
     for day, batch in enumerate((docs[:2], docs[2:3])):
         load(spark, store, tmp_path, batch, day)
         audit(spark, store, out, day)
-    audits = ("findings", "exposure", "audited")
+    audits = superseding.TABLES
     before, snapshots = shown(spark, out, *audits), shown(spark, store, *schemas.SNAPSHOT_TABLES)
 
     # Both runs are referred to by the newest ledger: none goes, whatever their age.

@@ -17,12 +17,12 @@ from pyspark.sql import functions as F
 from clusters import Document, cluster, partition
 from commands import told
 from histories import random_history
-from understudy import auditing, publish, sources
+from understudy import auditing, publish, sources, superseding
 from understudy.auditing import Asked, Done
 from understudy.questions.audit.rule_set import parse
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
-TABLES = ("findings", "exposure", "audited")
+TABLES = superseding.TABLES
 
 
 def file_of(folder: Path, name: str, docs: list[Document]) -> str:

@@ -14,8 +14,8 @@ from understudy.questions.audit.rule import ERROR, INFO, WARNING, Rule, ids, jir
 _GREW: Final = "leader_epoch > before.leader_epoch"
 
 # A replay of what happened tells most. From 3.2 on the record itself says that its leader recovers
-# from an unclean election, until the ISR changes. Else: a replica joins the ISR when its leader asks
-# for it, and that moves the partition epoch only. So where both epochs moved alike, every write was
+# from an unclean election, until the ISR changes. Else: a replica joins the ISR when its leader
+# asks for it, and that moves the partition epoch only. So where both moved alike, every write was
 # the controller's, and a leader that was not in the ISR before cannot have been in it when it was
 # elected. The exception is the last replica of a reassignment, which KRaft lets join and lead with
 # one write (KAFKA-19212).
