@@ -153,6 +153,19 @@ def test_killed_anywhere_it_is_whole_or_not_there(
 
 
 @pytest.mark.slow
+def test_two_at_once_do_no_harm(
+    spark: SparkSession, docs: Path, expected: dict[str, list[Any]], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    both = [Audit(docs, out) for _ in range(2)]
+    for each in both:
+        each.has_looked()
+    assert [each.wait() for each in both] == [0, 0]
+    assert shown(spark, out) == expected
+    assert audited(spark, docs, out) == expected
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_an_executor_that_is_killed_changes_nothing(
     seed: int, spark: SparkSession, docs: Path, expected: dict[str, list[Any]], tmp_path: Path

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from clusters import Document
 from commands import told
@@ -109,3 +110,22 @@ def test_what_a_newer_release_wrote_is_refused_by_name(spark: SparkSession, tmp_
     with pytest.raises(BadInputError, match="newer release") as caught:
         sources.read(spark, [root])
     assert caught.value.problems == ("run later: schema version 99",)
+
+
+def test_what_an_older_release_wrote_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    """It knew fewer tables, and fewer columns of those it knew."""
+    found = random_history(Random(2), "a", 1)
+    load(spark, tmp_path / "store", tmp_path, found, 0)
+    audit(spark, tmp_path / "store", tmp_path / "new", 0)
+    new, old = str(tmp_path / "new"), str(tmp_path / "old")
+    run = publish.Run.start("audit", input_digest="ab" * 4, config_digest="", now=START)
+    tables = {
+        name: publish.read(spark, new, name).drop("run_id", "brokers_up")
+        for name in ("findings", "exposure", "audited")
+    }
+    tables["audited"] = tables["audited"].withColumn("findings_run", F.lit(run.run_id))
+    publish.publish(spark, old, run, tables, verdict="done")
+    assert publish.read(spark, old, "audited").select("brokers_up").collect() == [(None,)]
+    assert publish.read(spark, old, "changes").isEmpty()
+    names = ("findings", "exposure")
+    assert shown(spark, Path(old), *names) == shown(spark, Path(new), *names)

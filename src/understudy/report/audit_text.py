@@ -17,6 +17,7 @@ from understudy import auditing, publish
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.audit.rule import ERROR, INFO, UNDECIDED, WARNING
 from understudy.questions.audit.rule_set import CATALOGUE
+from understudy.questions.availability import is_internal
 from understudy.questions.divergence import UNEXPLAINED
 from understudy.report.summary import first_rows, refusals, told_tables
 from understudy.report.tables import amount, table, wrapped
@@ -107,7 +108,9 @@ def _first(found: DataFrame, limit: int) -> Told:
         F.date_format("taken_at", _SHOWN).alias("taken_at"),
         *("rule", "severity", "topic", "partition", "broker_id", "evidence"),
     )
-    order: list[Column | str] = [_severity_rank(), F.desc("taken_at"), "rule", "cluster"]
+    # Consumers and transactions stand still while the internal topics do.
+    internal = F.expr(f"coalesce({is_internal()}, false)").desc()
+    order: list[Column | str] = [_severity_rank(), internal, F.desc("taken_at"), "rule", "cluster"]
     order += ["topic", "partition", "broker_id", "snapshot_id"]
     count, first = first_rows(shown, order, limit)
     return {"count": count, "first": first}

@@ -27,14 +27,13 @@ Labels = dict[str, str]
 
 
 def metrics(spark: SparkSession, root: str, *, clusters: Sequence[str], now: datetime) -> str:
-    """The metrics as text; rules that nothing breaks are told as well, as zero, by cluster."""
+    """The metrics as text; of Kafka's own, a cluster without any such partition says zero."""
     audited = publish.read(spark, root, "audited").where(F.col("cluster").isin(list(clusters)))
-    newest = (
-        audited.groupBy("cluster")
-        .agg(F.max_by("snapshot_id", F.expr(NEWEST)),
-             F.max(F.unix_seconds("taken_at")))
-        .toDF("cluster", "snapshot_id", "seconds")
-    )  # fmt: skip
+    newest = audited.groupBy("cluster").agg(
+        F.max_by("snapshot_id", F.expr(NEWEST)).alias("snapshot_id"),
+        F.max(F.unix_seconds("taken_at")).alias("seconds"),
+        F.max_by("brokers_up", F.expr(NEWEST)).alias("brokers_up"),
+    )
     found = (
         publish.read(spark, root, "findings")
         .join(F.broadcast(newest), on=["cluster", "snapshot_id"], how="left_semi")
@@ -61,6 +60,15 @@ def render(newest: Iterable[Any], found: Iterable[Any], now: datetime) -> str:
             [({"cluster": row.cluster}, row.seconds) for row in newest if row.seconds is not None],
         ),
         _block(
+            "kafka_brokers_up",
+            "Brokers that are alive",
+            [
+                ({"cluster": row.cluster}, row.brokers_up)
+                for row in newest
+                if row.brokers_up is not None
+            ],
+        ),
+        _block(
             FINDINGS,
             "Rules that the newest snapshot breaks, by topic",
             [
@@ -74,15 +82,12 @@ def render(newest: Iterable[Any], found: Iterable[Any], now: datetime) -> str:
         ),
     ]
     for rule, (name, said) in KAFKA_NAMES.items():
-        of_rule = [row for row in found if row.rule == rule]
-        totals = [
-            (
-                {"cluster": row.cluster},
-                sum(each["count"] for each in of_rule if each.cluster == row.cluster),
-            )
-            for row in newest
-        ]
-        blocks.append(_block(name, said, totals))
+        samples: list[tuple[Labels, int]] = []
+        for row in newest:
+            of_it = [each for each in found if (each.rule, each.cluster) == (rule, row.cluster)]
+            by_topic = [({"cluster": row.cluster, "topic": e.topic}, e["count"]) for e in of_it]
+            samples += by_topic or [({"cluster": row.cluster}, 0)]
+        blocks.append(_block(name, said, samples))
     return "".join(blocks)
 
 
