@@ -173,9 +173,11 @@ def _judge(
     The rows of each table, and by snapshot how many brokers are alive.
     """
     keys = [seen.key for history in todo for seen in (*history.asked, *history.needed)]
-    snapshots = given.read or sources.read(spark, given.paths, only=keys)
+    if given.read is None:
+        snapshots = needed = sources.read(spark, given.paths, only=keys)
+    else:
+        snapshots, needed = given.read, given.read.only(small_frame(spark, keys, _KEYS))
     try:
-        needed = snapshots.only(small_frame(spark, keys, _KEYS))
         refused = {} if given.read is None else {"quarantine": given.read.quarantine}
         with closing(audit.judged(spark, needed, todo, rules)) as found:
             counts = publish.write(spark, out, run, {**found.tables, **refused}, on_table=tell)

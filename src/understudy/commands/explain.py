@@ -93,7 +93,8 @@ def _past(snapshots: Snapshots, subject: TopicPartition, limit: int) -> Told:
 
     with closing(history.told(snapshots)) as told:
         story = explain.past(told, snapshots.snapshots, subject)
-        count, first = first_rows(story, [F.desc("taken_at"), F.desc("snapshot_id")], limit)
+        newest = F.struct("taken_at", F.length("snapshot_id"), "snapshot_id").desc()
+        count, first = first_rows(story, [newest], limit)
     return {"count": count, "first": first}
 
 
