@@ -11,7 +11,14 @@ from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.questions.divergence import Comparison, compare
 from understudy.questions.history_derivation import derived
 from understudy.questions.history_facts import Event
-from understudy.questions.history_interval import Burst, Change, Interval, Row, Side
+from understudy.questions.history_interval import (
+    Burst,
+    Change,
+    Interval,
+    Row,
+    Side,
+    bursts_of,
+)
 from understudy.questions.history_order import Moment, bursts
 from understudy.sources.content import Content
 
@@ -48,11 +55,12 @@ def told(
         for first, (old, new) in zip(firsts[1:], pairwise(ordered), strict=True)
     ]
     for _, each in groupby(steps, key=lambda step: step[0]):
-        members = list(each)
-        burst = Burst.of([interval for *_, interval in members])
-        events = derived(burst.whole)
-        names = [name for _, name, _ in members]
-        yield burst, events, list(zip(names, compare(burst, events), strict=True))
+        members = [(name, interval) for _, name, interval in each]
+        names = iter([name for name, _ in members])
+        for burst in bursts_of([interval for _, interval in members]):
+            events = derived(burst.whole)
+            found = compare(burst, events)
+            yield burst, events, [(next(names), each) for each in found]
 
 
 def of_content(found: Content) -> tuple[Moment, SnapshotRows]:

@@ -148,3 +148,60 @@ def test_rules_nobody_knows_predict_nothing() -> None:
     found = compared(*(doc | {"release": "1.1"} for doc in (before, after)))
     assert found.divergences == []
     assert {each.reason for each in found.changes} == {"not_replayed"}
+
+
+def at_second(doc: Document, second: float, name: str) -> Document:
+    return doc | {"snapshot_id": name, "taken_at": f"2026-01-01T00:00:{second:06.3f}Z"}
+
+
+def test_a_burst_is_explained_by_what_it_came_to() -> None:
+    """Broker 1 dies, and its two partitions are moved one after the other."""
+    one, two = (partition([1, 2, 3], (1, 4, [1, 2, 3]), number=n) for n in (0, 1))
+    moved = [partition([1, 2, 3], (2, 5, [2, 3]), partition_epoch=11, number=n) for n in (0, 1)]
+    docs = [
+        at_second(zk(one, two), 0, "s0"),
+        at_second(zk(one, two, live=(2, 3)), 10, "s1"),
+        at_second(zk(moved[0], two, live=(2, 3)), 10.01, "s2"),
+        at_second(zk(*moved, live=(2, 3)), 10.01, "s10"),  # after s2, though "s10" < "s2"
+    ]
+    told = [each for _, _, each in intervals.told([intervals.of_document(doc) for doc in docs])]
+    (burst,) = told
+    reasons = {
+        name: {(c.partition, c.field, c.reason) for c in found.changes} for name, found in burst
+    }
+    fields = ("leader", "leader_epoch", "isr", "partition_epoch")
+    assert reasons == {
+        "s1": set(),
+        "s2": {(0, field, "broker_failure") for field in fields},
+        "s10": {(1, field, "broker_failure") for field in fields},
+    }
+    assert not [each for _, found in burst for each in found.divergences]
+    elected = {name: [row["partition"] for row in found.decisions] for name, found in burst}
+    assert elected == {"s1": [], "s2": [0], "s10": [1]}
+
+
+def test_a_record_that_nobody_would_have_written_is_found_inside_a_burst() -> None:
+    odd = partition([1, 2, 3], (3, 5, [2, 3]), partition_epoch=11)
+    then = partition([1, 2, 3], (2, 6, [2, 3]), partition_epoch=12)
+    docs = [
+        at_second(zk(LED), 0, "s0"),
+        at_second(zk(odd, live=(2, 3)), 10, "s1"),
+        at_second(zk(then, live=(2, 3)), 11, "s2"),
+    ]
+    ((_, _, burst),) = intervals.told([intervals.of_document(doc) for doc in docs])
+    found = {name: {d.reason for d in each.divergences} for name, each in burst}
+    assert "unexplained" in found["s1"]
+
+
+def test_a_topic_that_came_and_went_does_not_pass_unseen() -> None:
+    fleeting = zk(LED)
+    fleeting["topics"].append(
+        {"name": "x", "partitions": [partition([2], (2, 0, [2]), partition_epoch=0)]}
+    )
+    docs = [
+        at_second(doc, second, name)
+        for doc, second, name in ((zk(LED), 0, "s0"), (fleeting, 10, "s1"), (zk(LED), 11, "s2"))
+    ]
+    told = list(intervals.told([intervals.of_document(doc) for doc in docs]))
+    types = [[event.event_type for event in events] for _, events, _ in told]
+    assert types == [["topic_change"], ["delete_topics", "stop_replica_response"]]

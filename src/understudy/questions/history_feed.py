@@ -20,7 +20,14 @@ from pyspark.sql import functions as F
 from understudy.controller.profiles import DECISIVE_SETTINGS
 from understudy.controller.words import NO_LEADER
 from understudy.names import SNAPSHOT_KEY, TOPIC_KEY
-from understudy.questions.history_interval import Burst, Change, Interval, Row, Side
+from understudy.questions.history_interval import (
+    Burst,
+    Change,
+    Interval,
+    Row,
+    Side,
+    bursts_of,
+)
 from understudy.questions.history_steps import STEP_KEY, Listed, added, listed, numbered, steps
 from understudy.snapshot import Snapshots
 from understudy.sql import NO_IDS, null, struct, text
@@ -190,10 +197,9 @@ def bursts(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, Burst]]:
     """The bursts in rows of :func:`feed`, each with the name of its cluster."""
     rows = (row for batch in batches for row in batch.to_pylist())
     for (cluster, _), found in groupby(rows, itemgetter(*_BURST_KEY)):
-        yield (
-            cluster,
-            Burst.of([_interval(each) for _, each in groupby(found, itemgetter("number"))]),
-        )
+        steps = [_interval(each) for _, each in groupby(found, itemgetter("number"))]
+        for burst in bursts_of(steps):
+            yield cluster, burst
 
 
 def _interval(rows: Iterable[dict[str, Any]]) -> Interval:

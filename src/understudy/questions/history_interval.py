@@ -166,6 +166,30 @@ class Burst:
         return cls(Interval(steps[0].old, steps[-1].new, changed, there), steps)
 
 
+def bursts_of(steps: Sequence[Interval]) -> list[Burst]:
+    """The steps as one burst, or as several where one would hide what came and went."""
+    found: list[list[Interval]] = []
+    moved: set[int] = set()
+    passing: set[str] = set()
+    for step in steps:
+        topics = {name for name, each in step.topics.items() if None in each}
+        moved_now = _moved(found[-1][0].old, step.new) if found else set()
+        if found and not (moved - moved_now or topics & passing):
+            found[-1].append(step)
+            moved, passing = moved_now, passing | topics
+        else:
+            found.append([step])
+            moved, passing = _moved(step.old, step.new), topics
+    return [Burst.of(each) for each in found]
+
+
+def _moved(base: Side, now: Side) -> set[int]:
+    """The brokers that came, went or came back since."""
+    ids = base.brokers.keys() | now.brokers.keys()
+    steps = (BrokerStep(b, base.brokers.get(b), now.brokers.get(b)) for b in ids)
+    return {step.broker_id for step in steps if step.was_alive != step.is_alive or step.is_other}
+
+
 @dataclass(frozen=True)
 class BrokerStep:
     """One broker in both snapshots, and what became of it."""
