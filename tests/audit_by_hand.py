@@ -272,7 +272,7 @@ def _brokers(
         astray = [p for p in preferred if p.leader != b]
         if alive and len(astray) * 100 > 10 * len(preferred):
             yield ("preferred-imbalance", None, None, b)
-        if alive and _is_cut_off(b, parts):
+        if alive and _is_cut_off(b, parts) and not _is_back(b, view, before, tuned):
             yield ("reciprocal-exclusion", None, None, b)
         address = doc.get("endpoints")
         same = [i for i in view.alive if view.brokers[i].get("endpoints") == address]
@@ -292,6 +292,19 @@ def _brokers(
 
 def _leads(broker: int, parts: Sequence[Part]) -> int:
     return sum(p.replicas.count(broker) for p in parts if p.leader == broker and p.led)
+
+
+def _is_back(b: int, view: View, before: View | None, tuned: dict[str, float]) -> bool:
+    """Whether a broker has just come back, as far as the snapshot before tells."""
+    if before is None:
+        return False
+    was, now = before.brokers.get(b), view.brokers[b]
+    waits = tuned.get("reciprocal-exclusion", 30)
+    return (
+        (view.at - before.at).total_seconds() < waits
+        or b not in before.alive
+        or (was is not None and now["epoch"] > was["epoch"])
+    )
 
 
 def _is_cut_off(broker: int, parts: Sequence[Part]) -> bool:

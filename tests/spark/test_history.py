@@ -95,7 +95,8 @@ def test_the_pass_tells_what_plain_python_tells(told: Told, name: str) -> None:
 
 def test_events_are_numbered_canonical_and_say_why(told: Told) -> None:
     for rows in map(sorted, told["events"].values()):
-        assert [seq for seq, *_ in rows] == list(range(1, len(rows) + 1))
+        # Of a burst a snapshot has those that it shows something of, under their numbers.
+        assert len({seq for seq, *_ in rows}) == len(rows)
         written = [json.loads(event) for _, _, event, _ in rows]
         assert [event["type"] for event in written] == [event_type for _, event_type, *_ in rows]
         document = json.dumps({"scenario": "derived", "events": written}).encode()

@@ -46,6 +46,7 @@ _REMEMBERED: Final = (
     *("idle_isr", "idle_replicas", "dead_isr"),
 )
 _BROKER_REMEMBERED: Final = ("number", "alive", "broker_epoch")
+_EVER: Final = 10**9
 _LOAD: Final = {
     "held": "true",
     "leaders": "leader = broker_id AND is_led",
@@ -118,8 +119,11 @@ def brokers(snapshots: Snapshots, places: DataFrame, *, with_load: bool) -> Data
         "coalesce(alive AND NOT before.alive AND earlier.alive"
         " AND broker_epoch = before.broker_epoch AND broker_epoch = earlier.broker_epoch, false)"
     )
+    stayed = "before.alive AND NOT coalesce(broker_epoch > before.broker_epoch, false)"
     known = beside.selectExpr(
         "*",
+        # How long it is known to be up; of a first snapshot, long enough.
+        f"IF(seconds IS NULL, {_EVER}, IF({stayed}, seconds, 0)) AS stayed_for",
         f"IF(endpoints IS NULL, 0, count_if(alive) {same}) AS same_endpoints",
         f"size(collect_set(rack) {here}) AS rack_count",
         f"count_if(alive) {here} AS live_brokers",

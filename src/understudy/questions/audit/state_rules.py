@@ -251,14 +251,16 @@ BROKERS: Final = (
         "A live broker is alone in every ISR it leads and in no ISR of others: it is cut off.",
         jira(2729),
         "alive AND shared_led >= {at_least} AND alone = shared_led"
-        " AND followed >= {at_least} AND followed_in_sync = 0",
+        " AND followed >= {at_least} AND followed_in_sync = 0"
+        # One that has just come back looks the same, until it has caught up.
+        " AND stayed_for >= {catching_up}",
         sentence(
             "alone in the ISR of %s partitions it leads, out of the ISR of %s others",
             "alone",
             "followed",
         ),
         broker="broker_id",
-        parameters={"at_least": 1},
+        parameters={"at_least": 1, "catching_up": 30},
     ),
     Rule(
         "same-host-two-ids",
