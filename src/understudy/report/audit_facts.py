@@ -80,7 +80,8 @@ def _history(
     """Per cluster and snapshot, the oldest first, how many partitions each rule is about."""
     newest = Window.partitionBy("cluster").orderBy(F.expr(NEWEST).desc())
     snapshots = (
-        audited.where(F.col("cluster").isin(list(clusters)))
+        # One that is not complete would look like a moment without any brokers.
+        audited.where(F.col("cluster").isin(list(clusters)) & F.col("complete"))
         .withColumn("age", F.row_number().over(newest))
         .where(F.col("age") <= _DRAWN)
         .select(
