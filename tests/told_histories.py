@@ -346,3 +346,26 @@ RECORDED: dict[str, list[Document]] = {
     "kraft-4.3": [case["before"] for case in read_lines("kraft-4.3/cases.jsonl.gz")],
     "kraft-3.9": [case["before"] for case in read_lines("kraft-3.9/cases.jsonl.gz")],
 }
+
+
+# --- A burst -----------------------------------------------------------------------------------
+
+
+def at_second(doc: Document, second: float, name: str) -> Document:
+    times = {"snapshot_id": name, "taken_at": f"2026-01-01T00:00:{second:06.3f}Z"}
+    return doc | {"cluster": "burst"} | times
+
+
+def _burst() -> list[Document]:
+    """Broker 1 dies, and its two partitions are moved one after the other."""
+    one, two = (partition([1, 2, 3], (1, 4, [1, 2, 3]), number=n) for n in (0, 1))
+    moved = [partition([1, 2, 3], (2, 5, [2, 3]), partition_epoch=11, number=n) for n in (0, 1)]
+    return [
+        at_second(zk(one, two), 0, "s0"),
+        at_second(zk(one, two, live=(2, 3)), 10, "s1"),
+        at_second(zk(moved[0], two, live=(2, 3)), 10.01, "s2"),
+        at_second(zk(*moved, live=(2, 3)), 10.01, "s10"),  # after s2, though "s10" < "s2"
+    ]
+
+
+BURST = _burst()

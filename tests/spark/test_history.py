@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 import intervals
 from clusters import Document
-from told_histories import PAIRS, RECORDED, in_time
+from told_histories import BURST, PAIRS, RECORDED, in_time
 from understudy import scenarios, schemas, sources
 from understudy.questions import history
 from understudy.snapshot import Snapshots
@@ -36,6 +36,7 @@ TABLES = {
 HISTORIES: dict[str, list[Document]] = {
     **{name: list(in_time(name, pair)) for name, pair in PAIRS.items()},
     **RECORDED,
+    "burst": BURST,
 }
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import intervals
 from clusters import Document, partition
 from intervals import interval_of
-from told_histories import LED, PAIRS, RECORDED, in_time, led, zk
+from told_histories import BURST, LED, PAIRS, RECORDED, at_second, in_time, led, zk
 from understudy.questions.divergence import FIELDS, Comparison
 from understudy.questions.history_interval import Change, Interval
 
@@ -150,21 +150,9 @@ def test_rules_nobody_knows_predict_nothing() -> None:
     assert {each.reason for each in found.changes} == {"not_replayed"}
 
 
-def at_second(doc: Document, second: float, name: str) -> Document:
-    return doc | {"snapshot_id": name, "taken_at": f"2026-01-01T00:00:{second:06.3f}Z"}
-
-
 def test_a_burst_is_explained_by_what_it_came_to() -> None:
     """Broker 1 dies, and its two partitions are moved one after the other."""
-    one, two = (partition([1, 2, 3], (1, 4, [1, 2, 3]), number=n) for n in (0, 1))
-    moved = [partition([1, 2, 3], (2, 5, [2, 3]), partition_epoch=11, number=n) for n in (0, 1)]
-    docs = [
-        at_second(zk(one, two), 0, "s0"),
-        at_second(zk(one, two, live=(2, 3)), 10, "s1"),
-        at_second(zk(moved[0], two, live=(2, 3)), 10.01, "s2"),
-        at_second(zk(*moved, live=(2, 3)), 10.01, "s10"),  # after s2, though "s10" < "s2"
-    ]
-    told = [each for _, _, each in intervals.told([intervals.of_document(doc) for doc in docs])]
+    told = [each for _, _, each in intervals.told([intervals.of_document(doc) for doc in BURST])]
     (burst,) = told
     reasons = {
         name: {(c.partition, c.field, c.reason) for c in found.changes} for name, found in burst

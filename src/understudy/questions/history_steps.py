@@ -17,8 +17,8 @@ from pyspark.sql import types as T
 from understudy import schemas
 from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
-from understudy.sql import struct
 from understudy.questions.history_order import Moment, bursts
+from understudy.sql import struct
 
 STEP_KEY = ("cluster", "number")
 
