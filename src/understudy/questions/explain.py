@@ -19,6 +19,7 @@ from understudy.errors import UsageError
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions import availability, failures
 from understudy.questions.history import History
+from understudy.questions.history_order import NEWEST
 from understudy.questions.known_clusters import known_clusters
 from understudy.questions.units import BROKER, Unit
 from understudy.replay import Replay
@@ -98,10 +99,10 @@ def present(one: Snapshots, subject: TopicPartition) -> DataFrame:
 
 def until(snapshots: Snapshots, one: Snapshots) -> Snapshots:
     """The snapshots of a cluster up to *one* of them; a snapshot without a time is the last."""
-    last = one.snapshots.selectExpr("cluster", "taken_at AS last")
+    last = one.snapshots.selectExpr("cluster", "taken_at AS last", f"{NEWEST} AS newest")
     return snapshots.only(
         snapshots.snapshots.join(F.broadcast(last), "cluster").where(
-            "last IS NULL OR taken_at <= last"
+            f"last IS NULL OR taken_at < last OR (taken_at = last AND {NEWEST} <= newest)"
         )
     )
 
