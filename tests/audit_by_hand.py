@@ -298,13 +298,12 @@ def _is_back(b: int, view: View, before: View | None, tuned: dict[str, float]) -
     """Whether a broker has just come back, as far as the snapshot before tells."""
     if before is None:
         return False
-    was, now = before.brokers.get(b), view.brokers[b]
+    if b not in before.alive:
+        return True
+    was, now = before.brokers[b].get("epoch"), view.brokers[b].get("epoch")
+    is_renewed = was is not None and now is not None and now > was
     waits = tuned.get("reciprocal-exclusion", 30)
-    return (
-        (view.at - before.at).total_seconds() < waits
-        or b not in before.alive
-        or (was is not None and now["epoch"] > was["epoch"])
-    )
+    return is_renewed or (view.at - before.at).total_seconds() < waits
 
 
 def _is_cut_off(broker: int, parts: Sequence[Part]) -> bool:
