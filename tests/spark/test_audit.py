@@ -121,9 +121,10 @@ def replayed(docs: list[Document]) -> Iterator[Finding]:
     for _, _, snapshots in intervals.told([intervals.of_document(doc) for doc in docs]):
         for name, found in snapshots:
             for change in found.changes:
-                is_unclean = change.field == "leader" and change.reason == UNCLEAN
+                if change.field != "leader" or change.reason != UNCLEAN:
+                    continue
                 leader = int(change.recorded or -1)
-                if is_unclean and leader >= 0 and (name, change.topic) not in queued:
+                if leader >= 0 and (name, change.topic) not in queued:
                     yield name, "unclean-election", change.topic, change.partition, leader
 
 
