@@ -124,7 +124,10 @@ def test_what_an_older_release_wrote_is_read(spark: SparkSession, tmp_path: Path
         for name in ("findings", "exposure", "audited")
     }
     tables["audited"] = tables["audited"].withColumn("findings_run", F.lit(run.run_id))
-    publish.publish(spark, old, run, tables, verdict="done")
+    for name, table in tables.items():  # as it is: publishing asks for every column of today
+        table.write.parquet(f"{old}/{name}/run={run.run_id}")
+    counts = {name: table.count() for name, table in tables.items()}
+    publish.commit(spark, old, run, counts, verdict="done")
     assert publish.read(spark, old, "audited").select("brokers_up").collect() == [(None,)]
     assert publish.read(spark, old, "changes").isEmpty()
     names = ("findings", "exposure")
