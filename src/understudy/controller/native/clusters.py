@@ -101,6 +101,8 @@ def mentions(partitions: Rows, exceptions: TopicExceptions) -> Rows:
         WHEN position < assigned THEN {as_replica}
         WHEN position = assigned AND tried THEN {as_leader}
         ELSE 0 END"""
+    # What is beside a generator in a SELECT is worked out for every row it makes, so it stands in a
+    # SELECT of its own.
     named = (
         exceptions.mark_queued(partitions)
         .select(
@@ -111,9 +113,10 @@ def mentions(partitions: Rows, exceptions: TopicExceptions) -> Rows:
             f"IF(has_state, controller_epoch, {_NO_WRITER}) AS writer",
             "has_state",
             "leader",
-            "offline_dirs",
-            f"posexplode(concat(replicas, array(leader), {strangers})) AS (position, id)",
+            "IF(size(offline_dirs) > 0, offline_dirs, NULL) AS offline_dirs",
+            f"concat(replicas, array(leader), {strangers}) AS ids",
         )
+        .select("* EXCEPT (ids)", "posexplode(ids) AS (position, id)")
         .select("*", "coalesce(array_contains(offline_dirs, id), false) AS is_dir")
     )
     by_id = named.grouped(

@@ -166,18 +166,23 @@ def requests(decided: Decided, brokers: Rows) -> Rows:
 
 def _healthy_shares(healthy: Rows) -> Rows:
     """What each healthy partition adds to each request: one share per replica, one for metadata."""
-    return healthy.select(
-        "f.number AS number",
-        "f.step_online AS step",
-        f"{_TOPIC_NUMBER} AS topic",
-        f"{_listed_in_leader_and_isr('size(isr)')} AS to_replica",
-        "size(isr) + size(replicas) AS to_all",
-        f"explode(concat(replicas, array({_TO_ALL}))) AS broker",
-    ).select(
-        "number",
-        f"{_packed_request('step', f'IF(broker = {_TO_ALL}, 1, 0)', 'broker')} AS request",
-        "topic",
-        f"IF(broker = {_TO_ALL}, to_all, to_replica) AS elements",
+    # Worked out once for a partition: what is beside a generator would be for each of its rows.
+    return (
+        healthy.select(
+            "f.number AS number",
+            "f.step_online AS step",
+            f"{_TOPIC_NUMBER} AS topic",
+            f"{_listed_in_leader_and_isr('size(isr)')} AS to_replica",
+            "size(isr) + size(replicas) AS to_all",
+            f"concat(replicas, array({_TO_ALL})) AS brokers",
+        )
+        .select("* EXCEPT (brokers)", "explode(brokers) AS broker")
+        .select(
+            "number",
+            f"{_packed_request('step', f'IF(broker = {_TO_ALL}, 1, 0)', 'broker')} AS request",
+            "topic",
+            f"IF(broker = {_TO_ALL}, to_all, to_replica) AS elements",
+        )
     )
 
 
