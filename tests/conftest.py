@@ -15,8 +15,12 @@ from understudy.session import configure
 os.environ["TZ"] = "UTC"
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-# Of every query a test asks a JVM sees few rows: to optimise its code costs more than it saves.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# Of every query a test asks a JVM sees few rows: to optimise its code costs more than it saves. And
+# without that the JVM would reserve too little room for compiled code, and sweep it all the time.
+os.environ.setdefault(
+    "SPARK_SUBMIT_OPTS",
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
+)
 
 DATA = Path(__file__).parent / "data"
 
@@ -28,7 +32,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         SparkSession.builder.master("local[2]")
         .appName("understudy tests")
         .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "2g")
+        .config("spark.driver.memory", "3g")
+        .config("spark.ui.retainedJobs", "1")  # nobody looks at them, and plans are large
+        .config("spark.ui.retainedStages", "1")
+        .config("spark.sql.ui.retainedExecutions", "1")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
