@@ -40,6 +40,18 @@ def _broker_change(rng: Random, names: _Names) -> Document:
     return {"live": live}
 
 
+def _broker_startup(rng: Random, names: _Names) -> Document:
+    """Mostly of brokers that are away, some of which nobody has seen."""
+    alive = {b["id"] for b in names.doc["brokers"] if b.get("alive", True)}
+    away = [broker for broker in names.brokers if broker not in alive]
+    brokers = names.some_brokers(rng)
+    if away and rng.random() < 0.7:
+        brokers = rng.sample(away, rng.randint(1, min(3, len(away))))
+    if rng.random() < 0.7:
+        return {"brokers": brokers}
+    return {"brokers": brokers, "epochs": [rng.choice([None, 0, 2**41]) for _ in brokers]}
+
+
 def _log_dir_failure(rng: Random, names: _Names) -> Document:
     return {"broker": rng.choice(names.brokers), "partitions": names.some_partitions(rng)}
 
@@ -74,7 +86,7 @@ def _stop_replica_response(rng: Random, names: _Names) -> Document:
 
 _FIELDS: dict[str, Callable[[Random, _Names], dict[str, Any]]] = {
     "broker_failure": lambda rng, names: {"brokers": names.some_brokers(rng)},
-    "broker_startup": lambda rng, names: {"brokers": names.some_brokers(rng)},
+    "broker_startup": _broker_startup,
     "broker_change": _broker_change,
     "log_dir_failure": _log_dir_failure,
     "controlled_shutdown": lambda rng, names: {"broker": rng.choice(names.brokers)},

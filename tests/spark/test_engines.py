@@ -84,12 +84,29 @@ def test_recorded_failovers(spark: SparkSession, tmp_path: Path, every: int) -> 
 @given(seed=st.integers(0, 2**32))
 @pytest.mark.usefixtures("native")
 def test_single_events_of_random_clusters(
-    spark: SparkSession, tmp_path: Path, seed: int, clusters: int, *, changed_only: bool
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
+    clusters: int,
+    *,
+    changed_only: bool,
 ) -> None:
     """Every kind of event with a native form twice over each cluster, all in one plan."""
+    taken: list[native_engine.Known] = []
+
+    def watched(*given: Any, **named: Any) -> native_engine.Known:  # noqa: ANN401
+        taken.append(known(*given, **named))
+        return taken[-1]
+
+    known = native_engine.known
+    monkeypatch.setattr(native_engine, "known", watched)
     cases = single_events(Random(seed), clusters)
     found = differences(spark, tmp_path, cases, changed_only=changed_only)
     assert not found, min(found, key=lambda each: len(str(each)))
+    natively = {kind: facts.frame().count() for kind, facts in taken[0].facts.items()}
+    assert natively.keys() == set(native_engine.KINDS)
+    assert min(natively.values()) > clusters / 2, natively
 
 
 def single_events(rng: Random, clusters: int) -> list[Case]:

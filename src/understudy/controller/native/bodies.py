@@ -39,7 +39,7 @@ def of_failover(touched: Rows) -> Rows:
     in_online_call = _bodies_if(
         "old IS NOT NULL AND size(online) > 0",
         _leader_and_isr("f.step_online", "sort_array(online)", _record("old"), is_new="false"),
-        _metadata("f.step_online", _veiled_while_deleting("old")),
+        _metadata("f.step_online", veiled_while_deleting(_record("old"))),
     )
     in_offline_call = _bodies_if(
         "size(removals) > 0 AND NOT queued",
@@ -81,6 +81,16 @@ def of_shutdown(touched: Rows) -> Rows:
     return _with_bodies(
         touched, election, _stops("f.step_stop"), in_offline_call, _stops("f.step_offline")
     )
+
+
+def of_startup(touched: Rows) -> Rows:
+    """``bodies`` of a broker start-up, but for what the brokers that start are told first."""
+    in_online_call = _bodies_if(
+        "old IS NOT NULL AND size(returning) > 0",
+        _leader_and_isr("f.step_online", "sort_array(returning)", _record("old"), is_new="false"),
+        _metadata("f.step_online", _record("old")),
+    )
+    return _with_bodies(touched, in_online_call, _of_election())
 
 
 def of_never_led(touched: Rows, record: str) -> Rows:
@@ -126,12 +136,12 @@ def _record(name: str) -> dict[str, str]:
     return {field: f"{name}.{field}" for field in RECORD}
 
 
-def _veiled_while_deleting(name: str) -> dict[str, str]:
+def veiled_while_deleting(record: dict[str, str]) -> dict[str, str]:
     """What UpdateMetadata shows of a record: hardly anything while its topic is being deleted."""
     veil = {"leader": LEADER_DURING_DELETE, "leader_epoch": 0, "partition_epoch": 0}
     return {
         field: f"IF(queued, {veil[field]}, {value})" if field in veil else value
-        for field, value in _record(name).items()
+        for field, value in record.items()
     }
 
 

@@ -157,6 +157,8 @@ def with_cluster(
         known = known.join(side, SNAPSHOT_KEY, "LEFT", broadcast=True)
     missing = {
         "registered": "array()",
+        "away": "array()",
+        "highest_epoch": "0",
         "mentioned": "array()",
         "queued_topics": "array()",
         "reassigning": "false",
@@ -181,8 +183,8 @@ def ids_of(brokers: str) -> str:
 MENTIONED_IDS: Final = "filter(transform(mentioned, m -> m.id), i -> i IS NOT NULL)"
 
 
-def plain_values(**steps: str) -> str:
-    """The values every partition of a scenario needs, in one struct, and the *steps* it may take.
+def plain_values(**own: str) -> str:
+    """The values every partition of a scenario needs, in one struct, and the event's *own*.
 
     ``brokers`` are those that get requests.
     """
@@ -209,7 +211,7 @@ def plain_values(**steps: str) -> str:
         unclean_level=f"CASE WHEN {of_broker} IS NOT NULL THEN 'broker'"
         " WHEN unclean_cluster IS NOT NULL THEN 'cluster'"
         " WHEN unclean_static IS NOT NULL THEN 'static' END",
-        **steps,
+        **own,
     )
 
 
@@ -231,7 +233,10 @@ def _queued_topics(exceptions: TopicExceptions) -> Rows:
 
 
 def _registered(brokers: Rows) -> Rows:
-    """Per snapshot, the brokers that have a session, shutting down or not."""
+    """Per snapshot, the brokers that have a session, shutting down or not, and those that have not.
+
+    ``highest_epoch`` is that of all of them.
+    """
     broker = struct(
         id="broker_id",
         epoch="broker_epoch",
@@ -239,8 +244,11 @@ def _registered(brokers: Rows) -> Rows:
         endpoints="endpoints",
         rack="rack",
     )
-    return brokers.where("alive").grouped(
-        SNAPSHOT_KEY, f"array_sort(collect_list({broker})) AS registered"
+    return brokers.grouped(
+        SNAPSHOT_KEY,
+        f"array_sort(collect_list(IF(alive, {broker}, NULL))) AS registered",
+        f"array_sort(collect_list(IF(alive, NULL, {broker}))) AS away",
+        "coalesce(max(broker_epoch), 0) AS highest_epoch",
     )
 
 

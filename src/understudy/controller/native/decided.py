@@ -22,6 +22,13 @@ RECORD: Final = LeaderAndIsr._fields
 AS_MANY_AS_THERE_ARE: Final = 1_000_000
 
 
+class Starting(NamedTuple):
+    """Who starts, and what they are told: all that has a leader, touched or not."""
+
+    brokers: Rows  # number, broker_id and broker_epoch
+    partitions: Rows  # settled ones, of every cluster
+
+
 class Decided(NamedTuple):
     """One kind of event over the partitions of its scenarios, and what is particular to it.
 
@@ -40,10 +47,11 @@ class Decided(NamedTuple):
     told_nothing: Rows  # number and step of every UpdateMetadata that may have no partition
     replica_before: str  # the state of ``replica``, as SQL text
     replica_after: str
-    offline_from: str  # the state of a removed ``replica`` before its removal
     election: Election
     is_answered: str  # whether the event answers for a touched partition, as SQL text
     transitions: tuple[Callable[[Decided], Rows], ...]
+    writes: tuple[Callable[[Decided], Rows], ...]
+    starting: Starting | None = None
 
     @property
     def event(self) -> dict[str, str]:
@@ -58,7 +66,6 @@ CARRIED: Final = (
     "offline_dirs",
     "queued",
     "unclean_topic",
-    "offline_order",
     "f",
 )
 

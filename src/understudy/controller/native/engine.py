@@ -10,14 +10,19 @@ from pyspark.sql import DataFrame
 
 from understudy.controller.interpreted import RESUMED
 from understudy.controller.native import clusters as knowing
-from understudy.controller.native import failover, failure, shutdown
+from understudy.controller.native import failover, failure, shutdown, startup
 from understudy.controller.native import requests as sending
 from understudy.controller.native import tables as telling
 from understudy.controller.native.clusters import TopicExceptions
 from understudy.controller.native.decided import Decided
 from understudy.controller.native.failover_facts import failover_facts
 from understudy.controller.native.running import settled_clusters, settled_partitions
-from understudy.controller.zk.events import BROKER_FAILURE, CONTROLLED_SHUTDOWN, FAILOVER
+from understudy.controller.zk.events import (
+    BROKER_FAILURE,
+    BROKER_STARTUP,
+    CONTROLLED_SHUTDOWN,
+    FAILOVER,
+)
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.sql import Rows, text
 
@@ -31,6 +36,7 @@ class _Kind(NamedTuple):
 
 _OF_RUNNING: Final = {
     BROKER_FAILURE: _Kind(failure.failure_facts, failure.decide),
+    BROKER_STARTUP: _Kind(startup.startup_facts, startup.decide),
     CONTROLLED_SHUTDOWN: _Kind(shutdown.shutdown_facts, shutdown.decide),
 }
 KINDS: Final = (FAILOVER, *_OF_RUNNING)

@@ -11,6 +11,7 @@ online call, its offline call, the partition machine's call.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from understudy.controller.native import bodies, tables
@@ -72,7 +73,7 @@ def decide(
         known.where(f"NOT ({_HEALTHY})")
         .coalesce(AS_MANY_AS_THERE_ARE)
         .join(exceptions.overrides, TOPIC_KEY, "LEFT")
-        .transform(with_liveness)
+        .transform(with_liveness, "offline_order")
         .transform(_with_removed)
         .transform(with_removals, "old", "shrunk")
         .transform(_with_first_state)
@@ -93,10 +94,14 @@ def decide(
         told_nothing=first.union(bodies.of_never_led(touched, "old")),
         replica_before=null("STRING"),
         replica_after=f"IF(array_contains(online, replica), {text(ONLINE_REPLICA)}, {_NOT_ONLINE})",
-        offline_from=text(DELETION_INELIGIBLE),
         election=OFFLINE_ELECTION,
         is_answered="false",
-        transitions=(tables.stays_online, tables.goes_offline, tables.gets_a_leader),
+        transitions=(
+            partial(tables.goes_online, replicas="online", from_state=text(ONLINE_REPLICA)),
+            partial(tables.goes_offline, from_state=text(DELETION_INELIGIBLE)),
+            tables.gets_a_leader,
+        ),
+        writes=(tables.shrunk_records, tables.records_with_leaders),
     )
 
 

@@ -6,6 +6,7 @@ leaders, then elects, then the replica machine stops the lost replicas.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from understudy.controller import releases
@@ -90,9 +91,10 @@ def decide(settled: Rows, facts: Rows, *, changed_only: bool) -> Decided:
     *facts* are small enough to broadcast.
     """
     touched = (
-        running.touched_partitions(settled, facts)
+        running.touched_partitions(settled, facts, running.AFTER_LOSS, carried=("offline_order",))
         .transform(
             with_liveness,
+            "offline_order",
             "online_before",
             "state_before",
             "array_intersect(offline_order, replicas) AS removed",
@@ -116,10 +118,14 @@ def decide(settled: Rows, facts: Rows, *, changed_only: bool) -> Decided:
         told_nothing=last.union(bodies.of_never_led(touched, "risen")),
         replica_before=running.REPLICA_BEFORE,
         replica_after=running.REPLICA_AFTER,
-        offline_from=running.REPLICA_BEFORE,
         election=OFFLINE_ELECTION,
         is_answered="false",
-        transitions=(tables.loses_its_leader, tables.gets_a_leader, tables.goes_offline),
+        transitions=(
+            tables.loses_its_leader,
+            tables.gets_a_leader,
+            partial(tables.goes_offline, from_state=running.REPLICA_BEFORE),
+        ),
+        writes=(tables.records_with_leaders, tables.shrunk_records),
     )
 
 

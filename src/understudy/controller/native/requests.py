@@ -9,20 +9,22 @@ from functools import reduce
 from typing import Final
 
 from understudy.controller import request_sizes
-from understudy.controller.native.bodies import BODY_FIELDS
+from understudy.controller.native.bodies import BODY_FIELDS, veiled_while_deleting
 from understudy.controller.native.clusters import CLUSTER_NUMBER
-from understudy.controller.native.decided import RECORD, Decided
+from understudy.controller.native.decided import RECORD, Decided, Starting
 from understudy.controller.words import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
-from understudy.names import PARTITION_KEY, SCENARIO_KEY
+from understudy.names import PARTITION_KEY, SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.schemas import REQUEST_PARTITIONS, REQUESTS
 from understudy.sql import NO_IDS, Rows, select, struct, text
 
 
 def request_partitions(decided: Decided) -> Rows:
-    touched = _touched_bodies(decided)
-    return (
-        touched if decided.healthy is None else _sent_again(decided, decided.healthy).union(touched)
-    )
+    bodies = [_touched_bodies(decided)]
+    if decided.healthy is not None:
+        bodies.append(_sent_again(decided, decided.healthy))
+    if decided.starting is not None:
+        bodies.append(_told_to_starting(decided, decided.starting))
+    return reduce(Rows.union, bodies)
 
 
 def _sent_again(decided: Decided, healthy: Rows) -> Rows:
@@ -53,6 +55,30 @@ def _sent_again(decided: Decided, healthy: Rows) -> Rows:
             **{name: name for name in RECORD},
             "recovery": f"IF({to_replicas} AND has_recovery, recovery, NULL)",
         },
+    )
+
+
+# Whether brokers that start are told of a settled partition, beside the facts of their scenario.
+_IS_TOLD: Final = "has_state AND f.step_told IS NOT NULL AND (NOT queued OR f.tells_queued)"
+
+
+def _told_to_starting(decided: Decided, starting: Starting) -> Rows:
+    about = decided.facts.select(*SCENARIO_KEY, "struck", "f")
+    told = (
+        starting.partitions.select("*", "array_except(replicas, online_before) AS offline")
+        .join(about, SNAPSHOT_KEY, broadcast=True)
+        .where(_IS_TOLD)
+    )
+    record = veiled_while_deleting({name: name for name in RECORD if name != "recovery"})
+    return select(
+        told,
+        REQUEST_PARTITIONS,
+        **decided.event,
+        step="f.step_told",
+        request=text(UPDATE_METADATA),
+        replicas="replicas",
+        offline_replicas="IF(size(offline) = 0, offline, array_except(offline, struck))",
+        **record,
     )
 
 
@@ -106,11 +132,11 @@ def _unpacked_request() -> tuple[str, str, str]:
 def receivers(brokers: Rows) -> Rows:
     """Every registered broker twice: for requests to itself, and for those to all."""
     return brokers.where("alive").select(
-        f"{CLUSTER_NUMBER} AS cluster_number",
-        "broker_id",
-        "broker_epoch",
-        f"explode(array(broker_id, {_TO_ALL})) AS broker",
+        f"{CLUSTER_NUMBER} AS cluster_number", "broker_id", "broker_epoch", _ITSELF_AND_ALL
     )
+
+
+_ITSELF_AND_ALL: Final = f"explode(array(broker_id, {_TO_ALL})) AS broker"
 
 
 def requests(decided: Decided, brokers: Rows) -> Rows:
@@ -121,9 +147,11 @@ def requests(decided: Decided, brokers: Rows) -> Rows:
     """
     shares = [] if decided.healthy is None else [_healthy_shares(decided.healthy)]
     shares += [_touched_shares(decided.touched), _empty_metadata(decided.told_nothing)]
+    if decided.starting is not None:
+        shares += _shares_of_starting(decided, decided.starting)
     per_topic = reduce(Rows.union, shares).grouped(
         ("number", "request", "topic"),
-        "count(topic) AS partitions",
+        "sum(partitions) AS partitions",
         "sum(elements) AS elements",
     )
     name = f"(topic & {_NAME_MASK})"
@@ -140,16 +168,14 @@ def requests(decided: Decided, brokers: Rows) -> Rows:
         f"f.{name}" for name in
         ("leader_and_isr_version", "update_metadata_version", "stop_replica_version")
     )  # fmt: skip
-    sent = (
+    sized = (
         per_request.join(known, ("number",), broadcast=True)
         .select("*", f"get(array({versions}), kind) AS version")
         .select("*", f"{_layouts()}[kind * 100 + version] AS layout")
         .select("*", f"{_size()} AS bytes")
-        .join(receivers(brokers), ("cluster_number", "broker"), broadcast=True)
-        .where("NOT array_contains(gone, broker_id)")
     )
     return select(
-        sent,
+        _sent(sized, decided, brokers),
         REQUESTS,
         **decided.event,
         step="step",
@@ -161,6 +187,24 @@ def requests(decided: Decided, brokers: Rows) -> Rows:
         version="version",
         partition_count="partitions",
         bytes="bytes",
+    )
+
+
+def _sent(sized: Rows, decided: Decided, brokers: Rows) -> Rows:
+    """Each request beside each of its receivers."""
+    sent = sized.join(receivers(brokers), ("cluster_number", "broker"), broadcast=True).where(
+        "NOT array_contains(gone, broker_id)"
+    )
+    if decided.starting is None:
+        return sent
+    to_starting = sized.join(
+        decided.starting.brokers.select("*", _ITSELF_AND_ALL), ("number", "broker"), broadcast=True
+    )
+    columns = ("step", "kind", "version", "bytes", "partitions", "broker_id", "broker_epoch")
+    return (
+        sent.where("step != f.step_told")
+        .select(*SCENARIO_KEY, "f", *columns)
+        .union(to_starting.where("step != f.step_known").select(*SCENARIO_KEY, "f", *columns))
     )
 
 
@@ -181,6 +225,7 @@ def _healthy_shares(healthy: Rows) -> Rows:
             "number",
             f"{_packed_request('step', f'IF(broker = {_TO_ALL}, 1, 0)', 'broker')} AS request",
             "topic",
+            "1 AS partitions",
             f"IF(broker = {_TO_ALL}, to_all, to_replica) AS elements",
         )
     )
@@ -188,11 +233,7 @@ def _healthy_shares(healthy: Rows) -> Rows:
 
 def _touched_shares(touched: Rows) -> Rows:
     isr = "size(body.isr)"
-    metadata = f"{isr} + size(replicas)" + _since(
-        "update_metadata_version",
-        min(v for v in range(9) if request_sizes.update_metadata(v).offline_replicas),
-        "size(replicas) - size(online)",
-    )
+    metadata = f"{isr} + size(replicas){_if_offline_is_told('size(replicas) - size(online)')}"
     return (
         touched.select(
             "f", "topic", "replicas", "adding", "removing", "online", "explode(bodies) AS body"
@@ -210,9 +251,42 @@ def _touched_shares(touched: Rows) -> Rows:
             "number",
             f"{_packed_request('step', 'kind', 'broker')} AS request",
             "topic",
+            "1 AS partitions",
             "elements",
         )
     )
+
+
+def _shares_of_starting(decided: Decided, starting: Starting) -> list[Rows]:
+    """What brokers that start are told, by topic as it was before, and what has come back since.
+
+    So the work follows topics and touched partitions, not scenarios times partitions.
+    """
+    request = f"{_packed_request('f.step_told', '1', _TO_ALL)} AS request"
+    before = starting.partitions.where("has_state").grouped(
+        ("cluster_number", "topic", "queued"),
+        "count(*) AS partitions",
+        "sum(size(isr) + size(replicas)) AS listed",
+        "sum(size(replicas) - size(online_before)) AS offline",
+    )
+    about = decided.facts.select("f.cluster_number AS cluster_number", "f")
+    told = before.select("*", "true AS has_state").join(about, ("cluster_number",), broadcast=True)
+    return [
+        told.where(_IS_TOLD).select(
+            "f.number AS number",
+            request,
+            f"{_TOPIC_NUMBER} AS topic",
+            "partitions",
+            f"listed{_if_offline_is_told('offline')} AS elements",
+        ),
+        decided.touched.where("old IS NOT NULL AND size(returning) > 0").select(
+            "f.number AS number",
+            request,
+            f"{_TOPIC_NUMBER} AS topic",
+            "0 AS partitions",
+            f"0{_if_offline_is_told('-size(returning)')} AS elements",
+        ),
+    ]
 
 
 def _empty_metadata(told_nothing: Rows) -> Rows:
@@ -220,6 +294,7 @@ def _empty_metadata(told_nothing: Rows) -> Rows:
         "number",
         f"{_packed_request('step', '1', _TO_ALL)} AS request",
         "CAST(NULL AS BIGINT) AS topic",
+        "0 AS partitions",
         "0 AS elements",
     )
 
@@ -230,6 +305,14 @@ def _listed_in_leader_and_isr(isr: str) -> str:
         "leader_and_isr_version",
         min(v for v in range(8) if request_sizes.leader_and_isr(v).reassignment_lists),
         "size(adding) + size(removing)",
+    )
+
+
+def _if_offline_is_told(count: str) -> str:
+    return _since(
+        "update_metadata_version",
+        min(v for v in range(9) if request_sizes.update_metadata(v).offline_replicas),
+        count,
     )
 
 

@@ -2,13 +2,14 @@
 
 An event touches the partitions of the brokers it strikes. Those in trouble, without a record or
 with a leader that is not online, count as touched too: Kafka tries them again whenever a broker
-goes. Partitions are found by their brokers, so that the work follows what is touched, not scenarios
-times partitions.
+comes or goes. Partitions are found by their brokers, so that the work follows what is touched, not
+scenarios times partitions.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from understudy.controller.native.clusters import (
     LEADS_ANYHOW,
@@ -92,13 +93,39 @@ def settled_partitions(partitions: Rows, clusters: Rows, exceptions: TopicExcept
     )
 
 
-def touched_partitions(settled: Rows, facts: Rows) -> Rows:
+class Liveness(NamedTuple):
+    """What an event makes of the ids that are not live, unreachable, or on offline directories.
+
+    As SQL text, over what they were before and the facts of the scenario.
+    """
+
+    not_live: str
+    unreachable: str
+    offline_dirs: str
+
+
+# The struck are not live any more, and those of them that are ``gone`` cannot be reached either.
+AFTER_LOSS: Final = Liveness(
+    not_live="concat(not_live_before, struck)",
+    unreachable="concat(unreachable_before, gone)",
+    offline_dirs="offline_dirs",
+)
+# The struck are back, with all of their directories as far as the controller knows.
+AFTER_RETURN: Final = Liveness(
+    not_live="array_except(not_live_before, struck)",
+    unreachable="array_except(unreachable_before, struck)",
+    offline_dirs="array_except(offline_dirs, struck)",
+)
+
+
+def touched_partitions(
+    settled: Rows, facts: Rows, after: Liveness, *, carried: Sequence[str]
+) -> Rows:
     """A row for each scenario and partition it touches.
 
-    Of each scenario, *facts* say which brokers are ``struck`` and so not live any more, and which
-    of them are ``gone`` and cannot be reached either.
+    Of each scenario, *facts* say which brokers are ``struck``, and what is *carried* along.
     """
-    about = ("scenario", "struck", "gone", "offline_order", "f")
+    about = tuple(dict.fromkeys(("scenario", "struck", "gone", *carried, "f")))
     striking = facts.select(
         *about, "f.cluster_number", f"explode(concat(struck, {_NOBODY})) AS host"
     ).select(*about, f"{_HOST_KEY} AS host_key")
@@ -110,14 +137,10 @@ def touched_partitions(settled: Rows, facts: Rows) -> Rows:
         .where(f"{_IN_TROUBLE} OR host = get(array_intersect(hosts, struck), 0)")
         .select(
             *SCENARIO_KEY,
-            *(name for name in PARTITIONS.names if name not in SNAPSHOT_KEY),
-            "unclean_topic",
-            "queued",
-            "state_before",
-            "online_before",
-            "concat(not_live_before, struck) AS not_live",
-            "concat(unreachable_before, gone) AS unreachable",
-            "offline_order",
+            *(name for name in PARTITIONS.names if name not in {*SNAPSHOT_KEY, *after._fields}),
+            *("unclean_topic", "queued", "state_before", "online_before"),
+            *(f"{value} AS {name}" for name, value in after._asdict().items()),
+            *carried,
             "f",
         )
         .coalesce(AS_MANY_AS_THERE_ARE)

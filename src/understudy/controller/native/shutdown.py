@@ -6,6 +6,7 @@ replicas are told to stop, then they leave the ISR. The answer is what the broke
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from understudy.controller.native import bodies, running, tables
@@ -69,9 +70,10 @@ def decide(settled: Rows, facts: Rows, *, changed_only: bool) -> Decided:
     *facts* are small enough to broadcast.
     """
     touched = (
-        running.touched_partitions(settled, facts)
+        running.touched_partitions(settled, facts, running.AFTER_LOSS, carried=("offline_order",))
         .transform(
             with_liveness,
+            "offline_order",
             "online_before",
             "state_before",
             "array_except(array_union(replicas, coalesce(isr, array())),"
@@ -97,10 +99,13 @@ def decide(settled: Rows, facts: Rows, *, changed_only: bool) -> Decided:
         told_nothing=facts.where("false").select("f.number", "f.step_stop AS step"),
         replica_before=running.REPLICA_BEFORE,
         replica_after=running.REPLICA_AFTER,
-        offline_from=running.REPLICA_BEFORE,
         election=SHUTDOWN_ELECTION,
         is_answered="new.leader = f.broker AND size(replicas) > 1 AND NOT queued",
-        transitions=(tables.gets_a_leader, tables.goes_offline),
+        transitions=(
+            tables.gets_a_leader,
+            partial(tables.goes_offline, from_state=running.REPLICA_BEFORE),
+        ),
+        writes=(tables.records_with_leaders, tables.shrunk_records),
     )
 
 

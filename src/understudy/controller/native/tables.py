@@ -118,17 +118,17 @@ def transitions(decided: Decided) -> Rows:
     return reduce(Rows.union, (each(decided) for each in decided.transitions))
 
 
-def stays_online(decided: Decided) -> Rows:
-    online = [(decided.touched, "online")]
+def goes_online(decided: Decided, replicas: str, *, from_state: str) -> Rows:
+    """*replicas* of the touched partitions and all of the healthy ones; both are SQL text."""
+    online = [(decided.touched, replicas)]
     if decided.healthy is not None:
         online.append((decided.healthy, "replicas"))
     return reduce(
-        Rows.union,
-        (_stays_online(decided, partitions, replicas) for partitions, replicas in online),
+        Rows.union, (_goes_online(decided, *each, from_state=from_state) for each in online)
     )
 
 
-def _stays_online(decided: Decided, partitions: Rows, replicas: str) -> Rows:
+def _goes_online(decided: Decided, partitions: Rows, replicas: str, *, from_state: str) -> Rows:
     return select(
         partitions.select(
             *PARTITION_KEY, "f.step_online AS step", f"explode({replicas}) AS replica"
@@ -138,7 +138,7 @@ def _stays_online(decided: Decided, partitions: Rows, replicas: str) -> Rows:
         step="step",
         machine=text(REPLICA_MACHINE),
         replica="replica",
-        from_state=text(ONLINE_REPLICA),
+        from_state=from_state,
         to_state=text(ONLINE_REPLICA),
         result=text(OK),
     )
@@ -157,7 +157,8 @@ def loses_its_leader(decided: Decided) -> Rows:
     )
 
 
-def goes_offline(decided: Decided) -> Rows:
+def goes_offline(decided: Decided, *, from_state: str) -> Rows:
+    """The replicas ``removed``; *from_state* is SQL text."""
     return select(
         decided.touched.select("*", "posexplode(removed) AS (index, replica)"),
         TRANSITIONS,
@@ -165,7 +166,7 @@ def goes_offline(decided: Decided) -> Rows:
         step="f.step_offline",
         machine=text(REPLICA_MACHINE),
         replica="replica",
-        from_state=decided.offline_from,
+        from_state=from_state,
         to_state=text(OFFLINE_REPLICA),
         result=f"IF(superseded, {text(FAILED)}, {text(OK)})",
         error=f"IF(superseded, {text(STATE_CHANGE_FAILED)}, NULL)",
@@ -190,7 +191,25 @@ def gets_a_leader(decided: Decided) -> Rows:
 
 def metadata_writes(decided: Decided, later: Rows | None = None) -> Rows:
     """The writes of the machine calls, and behind them those of *later* steps in their order."""
-    removals = (
+    writes = select(
+        reduce(Rows.union, (each(decided) for each in decided.writes)),
+        METADATA_WRITES,
+        **decided.event,
+        kind=text(STATE_WRITE),
+        **{name: name for name in ("seq", "step", *RECORD)},
+    )
+    in_order = (  # nullable, as every column is
+        f"nullif(row_number() OVER (PARTITION BY {', '.join(SCENARIO_KEY)}"
+        " ORDER BY step, seq, topic, partition), 0)"
+    )
+    every = writes if later is None else writes.union(later)
+    return every.select(
+        *(f"{in_order} AS seq" if name == "seq" else name for name in METADATA_WRITES.names)
+    )
+
+
+def shrunk_records(decided: Decided) -> Rows:
+    return (
         decided.touched.where("size(removals) > 0")
         .select(*PARTITION_KEY, "f", "explode(removals) AS r")
         .where("r.wrote")
@@ -204,26 +223,14 @@ def metadata_writes(decided: Decided, later: Rows | None = None) -> Rows:
             ),
         )
     )
-    leaders = decided.touched.where("led").select(
+
+
+def records_with_leaders(decided: Decided) -> Rows:
+    return decided.touched.where("led").select(
         *PARTITION_KEY,
         "f.step_partitions AS step",
         "IF(initialized, 0, 1) AS seq",  # first leaders are written before any election
         *(f"risen.{name}" for name in RECORD),
-    )
-    writes = select(
-        removals.union(leaders),
-        METADATA_WRITES,
-        **decided.event,
-        kind=text(STATE_WRITE),
-        **{name: name for name in ("seq", "step", *RECORD)},
-    )
-    in_order = (  # nullable, as every column is
-        f"nullif(row_number() OVER (PARTITION BY {', '.join(SCENARIO_KEY)}"
-        " ORDER BY step, seq, topic, partition), 0)"
-    )
-    every = writes if later is None else writes.union(later)
-    return every.select(
-        *(f"{in_order} AS seq" if name == "seq" else name for name in METADATA_WRITES.names)
     )
 
 

@@ -45,6 +45,7 @@ Event = Mapping[str, Any]
 
 FAILOVER: Final = "controller_failover"
 BROKER_FAILURE: Final = "broker_failure"
+BROKER_STARTUP: Final = "broker_startup"
 CONTROLLED_SHUTDOWN: Final = "controlled_shutdown"
 _ALL: Final = "all"
 _IMBALANCE_PERCENTAGE: Final = 10  # Kafka's leader.imbalance.per.broker.percentage
@@ -451,7 +452,7 @@ EVENTS: Final[dict[str, EventType]] = {
     FAILOVER: EventType(controller_failover, _everything),
     "broker_change": EventType(broker_change, _everything),
     BROKER_FAILURE: EventType(broker_failure, _its_brokers),
-    "broker_startup": EventType(broker_startup, _everything),
+    BROKER_STARTUP: EventType(broker_startup, _everything),
     "log_dir_failure": EventType(log_dir_failure, _its_broker),
     CONTROLLED_SHUTDOWN: EventType(controlled_shutdown, _its_broker),
     "topic_change": EventType(topic_change, _its_topics),
