@@ -8,7 +8,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-_MANY: Final = 1_000_000  # partitions; fewer stay as they are
+AS_MANY_AS_THERE_ARE: Final = 1_000_000  # partitions; fewer stay as they are
 
 
 def small_frame(
@@ -33,7 +33,7 @@ def compiled_apart(frame: DataFrame) -> DataFrame:
     Spark makes one method of all steps up to the next shuffle. Beyond a size it is not compiled at
     all (``spark.sql.codegen.hugeMethodLimit``), and every step copies every row.
     """
-    return frame.coalesce(_MANY)
+    return frame.coalesce(AS_MANY_AS_THERE_ARE)
 
 
 def unfolded(frame: DataFrame, items: str, *kept: str) -> DataFrame:

@@ -13,6 +13,7 @@ from typing import Concatenate, Final, NamedTuple, ParamSpec
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from understudy.frames import AS_MANY_AS_THERE_ARE
 from understudy.names import PARTITION_KEY
 
 P = ParamSpec("P")
@@ -54,8 +55,9 @@ class Rows(NamedTuple):
     def drop(self, *columns: str) -> Rows:
         return self.select(f"* EXCEPT ({', '.join(columns)})")
 
-    def coalesce(self, partitions: int) -> Rows:
-        return self.select("*", hint=f"/*+ COALESCE({partitions}) */ ")
+    def compiled_apart(self) -> Rows:
+        """As ``frames.compiled_apart``."""
+        return self.select("*", hint=f"/*+ COALESCE({AS_MANY_AS_THERE_ARE}) */ ")
 
     def union(self, other: Rows) -> Rows:
         return self._then(f"({self.query}) UNION ALL ({other.query})", other)

@@ -17,10 +17,6 @@ from understudy.sql import Rows, struct, text
 
 RECORD: Final = LeaderAndIsr._fields
 
-# Ends a stage of generated code. What decides the touched partitions is too long for one, and Spark
-# would then interpret the whole stage, the filter over every partition included.
-AS_MANY_AS_THERE_ARE: Final = 1_000_000
-
 
 class Starting(NamedTuple):
     """Who starts, and what they are told: all that has a leader, touched or not."""

@@ -16,12 +16,7 @@ from typing import Final
 
 from understudy.controller.native import bodies, tables
 from understudy.controller.native.clusters import TopicExceptions
-from understudy.controller.native.decided import (
-    AS_MANY_AS_THERE_ARE,
-    Decided,
-    with_liveness,
-    with_removals,
-)
+from understudy.controller.native.decided import Decided, with_liveness, with_removals
 from understudy.controller.native.electing import OFFLINE_ELECTION, with_election
 from understudy.controller.states import (
     DELETION_INELIGIBLE,
@@ -71,7 +66,7 @@ def decide(
     )
     touched = (
         known.where(f"NOT ({_HEALTHY})")
-        .coalesce(AS_MANY_AS_THERE_ARE)
+        .compiled_apart()  # what decides them is long, and finding them has to be compiled
         .join(exceptions.overrides, TOPIC_KEY, "LEFT")
         .transform(with_liveness, "offline_order")
         .transform(_with_removed)

@@ -30,7 +30,6 @@ from understudy.controller.kraft.words import (
     UNCLEAN_ELECTION,
 )
 from understudy.controller.native.clusters import CLUSTER_NUMBER
-from understudy.controller.native.decided import AS_MANY_AS_THERE_ARE
 from understudy.controller.words import (
     CHOSEN,
     ELECTED,
@@ -310,7 +309,7 @@ def _touched(judged: Rows, facts: Rows) -> Rows:
             "leader = broker AS moves",
             "array_remove(isr, broker) AS isr_after",
         )
-        .coalesce(AS_MANY_AS_THERE_ARE)
+        .compiled_apart()
         .select(
             "*",
             "IF(moves, get(filter(replicas, r -> array_contains(isr_after, r)), 0), leader)"

@@ -18,7 +18,6 @@ from understudy.controller.native.clusters import (
     TopicExceptions,
     ids_of,
 )
-from understudy.controller.native.decided import AS_MANY_AS_THERE_ARE
 from understudy.controller.states import (
     NEW_PARTITION,
     OFFLINE_PARTITION,
@@ -143,7 +142,7 @@ def touched_partitions(
             *carried,
             "f",
         )
-        .coalesce(AS_MANY_AS_THERE_ARE)
+        .compiled_apart()  # what decides them is long, and finding them has to be compiled
     )
 
 
