@@ -195,13 +195,19 @@ def scaling(sizes: Sequence[int], rounds: int) -> list[Line]:
 
 
 def sequences(rounds: int) -> list[Line]:
-    """Broker failures by the thousand and in sequence, in partition-events per second."""
-    shapes = json.loads(_run("list", capture=True))["sequences"]
+    """Broker failures by the thousand and in sequence, in partition-events per second.
+
+    And start-ups, which touch every partition: a broker that starts is told of all of them.
+    """
+    told = json.loads(_run("list", capture=True))
+    shapes = told["sequences"]
     takes = {
         (count, events): f"failures-{count}x{events}@{SEQUENCE_PARTITIONS}"
         for count, events in shapes
     }
-    taken = _repeated(list(takes.values()), [SEQUENCE_PARTITIONS], rounds)
+    few, many = (f"startups-{count}@{SEQUENCE_PARTITIONS}" for count in told["startups"])
+    interpreted = few.replace("@", "-interpreted@")
+    taken = _repeated([*takes.values(), few, many, interpreted], [SEQUENCE_PARTITIONS], rounds)
     touched = SEQUENCE_PARTITIONS * REPLICATION / BROKERS  # by one failure
     overhead = min(taken[take]["best"] for take in takes.values())
     lines = []
@@ -221,7 +227,29 @@ def sequences(rounds: int) -> list[Line]:
                 ),
             )
         )
-    return lines
+    ratio = taken[interpreted]["best"] / taken[few]["best"]
+    more = told["startups"][1] - told["startups"][0]
+    beyond = (taken[many]["best"] - taken[few]["best"]) / (SEQUENCE_PARTITIONS * more)
+    return [
+        *lines,
+        Line(
+            what="a start-up interpreted / natively",
+            size=f"{SEQUENCE_PARTITIONS:,}",
+            value=f"{ratio:.2f}x",
+            target="",
+            holds=None,
+            detail=_both(taken[interpreted], taken[few]),
+        ),
+        Line(
+            what=f"{told['startups'][1]} start-ups",
+            size=f"{SEQUENCE_PARTITIONS:,}",
+            value=f"{told['startups'][1] * SEQUENCE_PARTITIONS / taken[many]['best']:,.0f}/s",
+            target=f">= {SEQUENCE_RATE:,}/s",
+            holds=told["startups"][1] * SEQUENCE_PARTITIONS >= SEQUENCE_RATE * taken[many]["best"],
+            detail=f"best {taken[many]['best']:.2f} s; partitions told, tables written; "
+            f"{1e6 * beyond:.2f} us each beyond one start-up",
+        ),
+    ]
 
 
 def small_heap() -> list[Line]:

@@ -72,6 +72,7 @@ class Room:
     store: str
     scratch: Path
     made: list[Path] = field(default_factory=list)
+    absent: list[int] = field(default_factory=list)
 
     def fresh(self, name: str) -> str:
         path = self.scratch / f"{name}-{len(self.made)}"
@@ -84,6 +85,14 @@ class Room:
         if not path.exists():
             _replay(self.spark, self.store, str(path))
         return str(path)
+
+    def away(self) -> list[int]:
+        """The brokers of the store that are not alive."""
+        if not self.absent:
+            with _opened(self) as snapshots:
+                rows = snapshots.brokers.where("NOT alive").collect()
+                self.absent = sorted(row.broker_id for row in rows)
+        return self.absent
 
     def clean(self) -> None:
         for path in self.made:
@@ -264,31 +273,61 @@ def _failures(scenarios: int, events: int) -> Work:
     """Replays of so many scenarios, each so many broker failures; touched partitions only."""
 
     def work(room: Room) -> None:
-        from understudy.scenarios import Scenario  # noqa: PLC0415
-
-        asked = [
-            Scenario(
-                f"s{number}",
-                None,
-                None,
-                tuple(
-                    json.dumps(
-                        {"brokers": [(number + event) % BROKERS + 1], "type": "broker_failure"}
-                    )
-                    for event in range(events)
-                ),
-            )
+        failing = [
+            [(number + event) % BROKERS + 1 for event in range(events)]
             for number in range(scenarios)
         ]
-        _replay(room.spark, room.store, room.fresh("failures"), asked)
+        _replay_events(room, "broker_failure", failing)
 
     return work
+
+
+def _startups(scenarios: int) -> Work:
+    """Replays of so many scenarios, in each of which a broker that was away starts."""
+
+    def work(room: Room) -> None:
+        away = room.away()
+        started = [[away[number % len(away)]] for number in range(scenarios)]
+        _replay_events(room, "broker_startup", started)
+
+    return work
+
+
+def _interpreted(work: Work) -> Work:
+    """The same, through the interpreter."""
+
+    def interpreting(room: Room) -> None:
+        with _only_interpreters():
+            work(room)
+
+    return interpreting
+
+
+def _replay_events(room: Room, kind: str, scenarios: Sequence[Sequence[int]]) -> None:
+    """One event of this kind for each broker of a scenario; what changed is published."""
+    from understudy.scenarios import Scenario  # noqa: PLC0415
+
+    asked = [
+        Scenario(
+            f"s{number}",
+            None,
+            None,
+            tuple(json.dumps({"brokers": [broker], "type": kind}) for broker in brokers),
+        )
+        for number, brokers in enumerate(scenarios)
+    ]
+    _replay(room.spark, room.store, room.fresh(kind), asked)
 
 
 # Scenarios and events of each: what the cost of sequences is measured with.
 SEQUENCES: Final = ((10, 1), (100, 1), (1_000, 1), (100, 8))
 for _shape_of in SEQUENCES:
     MEASURES[f"failures-{_shape_of[0]}x{_shape_of[1]}"] = _failures(*_shape_of)
+# Single start-ups, each of which tells a broker of every partition.
+STARTUPS: Final = (1, 20)
+for _count in (*STARTUPS, 200):
+    MEASURES[f"startups-{_count}"] = _startups(_count)
+    MEASURES[f"startups-{_count}-interpreted"] = _interpreted(_startups(_count))
 
 
 def _replay(spark: SparkSession, store: str, out: str, asked: Sequence[Any] = ()) -> None:
@@ -466,6 +505,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 "questions": [asdict(each) for each in QUESTIONS],
                 "brokers": [FEW_BROKERS, MANY_BROKERS],
                 "sequences": SEQUENCES,
+                "startups": STARTUPS,
             }
             json.dump(told, sys.stdout)
         case "bare":
