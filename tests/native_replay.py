@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ def replay_cases(
     cases: Sequence[tuple[Document, Sequence[Document]]],
     *,
     changed_only: bool = False,
+    tables: Collection[str] = REPLAY_TABLES,
 ) -> list[Rows]:
     """The rows of each case, a snapshot and events; many may share a snapshot."""
     keys = [(str(doc["cluster"]), f"case {number}") for number, (doc, _) in enumerate(cases)]
@@ -48,7 +49,9 @@ def replay_cases(
     ]
     asked = scenarios.parse("\n".join(map(json.dumps, lines)).encode(), "events.jsonl")
     snapshots = {str(doc["cluster"]): doc for doc, _ in cases}
-    found = _replay(spark, folder, list(snapshots.values()), asked, changed_only=changed_only)
+    found = _replay(
+        spark, folder, list(snapshots.values()), asked, changed_only=changed_only, tables=tables
+    )
     return [found.get(key, _nothing()) for key in keys]
 
 
@@ -59,6 +62,7 @@ def _replay(
     asked: Sequence[scenarios.Scenario],
     *,
     changed_only: bool = False,
+    tables: Collection[str] = REPLAY_TABLES,
 ) -> dict[tuple[str, str], Rows]:
     elections_sql.register(spark)
     folder.mkdir(parents=True, exist_ok=True)
@@ -69,9 +73,9 @@ def _replay(
     try:
         assert result.quarantine.count() == 0
         found: dict[tuple[str, str], Rows] = {}
-        for table, frame in result.tables.items():
+        for table in tables:
             # Whole columns: a row object for each of so many rows takes longer than the replay.
-            columns = [column.to_pylist() for column in frame.toArrow().columns]
+            columns = [column.to_pylist() for column in result.tables[table].toArrow().columns]
             for cluster, _, scenario, *row in zip(*columns, strict=True):
                 rows = found.setdefault((cluster, scenario), _nothing())
                 rows[table].append(plain(row))
