@@ -39,11 +39,14 @@ def compiled_apart(frame: DataFrame) -> DataFrame:
 def unfolded(frame: DataFrame, items: str, *kept: str) -> DataFrame:
     """A row for each ``item`` of the array *items*, with its ``place``, beside the columns *kept*.
 
-    The array is worked out by a step of its own, which is compiled in any case; and nothing is
-    inferred from it, as Spark does of a plain ``explode``, only to work all of it out twice.
+    The array and what is kept are worked out by a step of their own, which is compiled in any case:
+    what stands beside a generator is worked out for every row it makes. And nothing is inferred
+    from the array, as Spark does of a plain ``explode``, only to work all of it out twice.
     """
     return (
-        frame.selectExpr(*kept, f"{items} AS items")
-        .selectExpr(*kept, "posexplode_outer(items) AS (place, item)")
-        .where("place IS NOT NULL")
+        frame.selectExpr(*kept, f"{items} AS items").selectExpr(*ITEMS_UNFOLDED).where(IS_AN_ITEM)
     )
+
+
+ITEMS_UNFOLDED: Final = ("* EXCEPT (items)", "posexplode_outer(items) AS (place, item)")
+IS_AN_ITEM: Final = "place IS NOT NULL"

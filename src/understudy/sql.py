@@ -13,7 +13,7 @@ from typing import Concatenate, Final, NamedTuple, ParamSpec
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from understudy.frames import AS_MANY_AS_THERE_ARE
+from understudy.frames import AS_MANY_AS_THERE_ARE, IS_AN_ITEM, ITEMS_UNFOLDED
 from understudy.names import PARTITION_KEY
 
 P = ParamSpec("P")
@@ -58,6 +58,10 @@ class Rows(NamedTuple):
     def compiled_apart(self) -> Rows:
         """As ``frames.compiled_apart``."""
         return self.select("*", hint=f"/*+ COALESCE({AS_MANY_AS_THERE_ARE}) */ ")
+
+    def unfolded(self, items: str, *kept: str) -> Rows:
+        """As ``frames.unfolded``."""
+        return self.select(*kept, f"{items} AS items").select(*ITEMS_UNFOLDED).where(IS_AN_ITEM)
 
     def union(self, other: Rows) -> Rows:
         return self._then(f"({self.query}) UNION ALL ({other.query})", other)

@@ -91,21 +91,20 @@ def mentions(partitions: Rows, exceptions: TopicExceptions) -> Rows:
     One pass over the partitions; what comes out is as small as the list of brokers.
     """
     strangers = f"filter(coalesce(isr, {NO_IDS}), r -> NOT array_contains(replicas, r))"
-    shared = f"IF(id = leader, {Role.LEADS_OTHERS.value}, {Role.FOLLOWS.value})"
+    shared = f"IF(item = leader, {Role.LEADS_OTHERS.value}, {Role.FOLLOWS.value})"
     as_replica = f"""IF(is_dir, {Role.ASSIGNED_DIR.value}, {Role.ASSIGNED.value})
         | IF(tried, {Role.KEPT.value} | IF(has_state AND assigned > 1, {shared}, 0),
              {Role.DELETING.value})
         | IF(reassigning, {Role.REASSIGNING.value}, 0)"""
     as_leader = f"IF(is_dir, {Role.LEADS_DIR.value}, {Role.LEADS.value})"
     roles = f"""CASE
-        WHEN position < assigned THEN {as_replica}
-        WHEN position = assigned AND tried THEN {as_leader}
+        WHEN place < assigned THEN {as_replica}
+        WHEN place = assigned AND tried THEN {as_leader}
         ELSE 0 END"""
-    # What is beside a generator in a SELECT is worked out for every row it makes, so it stands in a
-    # SELECT of its own.
     named = (
         exceptions.mark_queued(partitions)
-        .select(
+        .unfolded(
+            f"concat(replicas, array(leader), {strangers})",
             f"{CLUSTER_NUMBER} AS number",
             "size(replicas) AS assigned",
             "queued IS NULL AS tried",
@@ -114,19 +113,17 @@ def mentions(partitions: Rows, exceptions: TopicExceptions) -> Rows:
             "has_state",
             "leader",
             "IF(size(offline_dirs) > 0, offline_dirs, NULL) AS offline_dirs",
-            f"concat(replicas, array(leader), {strangers}) AS ids",
         )
-        .select("* EXCEPT (ids)", "posexplode(ids) AS (position, id)")
-        .select("*", "coalesce(array_contains(offline_dirs, id), false) AS is_dir")
+        .select("*", "coalesce(array_contains(offline_dirs, item), false) AS is_dir")
     )
     by_id = named.grouped(
-        ("number", "id"),
+        ("number", "item"),
         f"bit_or({roles}) AS roles",
         "max(IF(reassigning, writer, NULL)) AS writer",
     )
     return by_id.grouped(
         ("number",),
-        "array_sort(collect_list(struct(id, roles))) AS mentioned",
+        "array_sort(collect_list(struct(item AS id, roles))) AS mentioned",
         f"(bit_or(roles) & {Role.REASSIGNING.value}) != 0 AS reassigning",
         f"(bit_or(roles) & {Role.DELETING.value}) != 0 AS queued",
         "max(writer) AS newest_writer",

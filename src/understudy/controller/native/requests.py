@@ -191,7 +191,10 @@ def requests(decided: Decided, brokers: Rows) -> Rows:
 
 
 def _sent(sized: Rows, decided: Decided, brokers: Rows) -> Rows:
-    """Each request beside each of its receivers."""
+    """Each request beside each of its receivers.
+
+    Of a start-up, only those that were there get the first one, and only those that start the next.
+    """
     sent = sized.join(receivers(brokers), ("cluster_number", "broker"), broadcast=True).where(
         "NOT array_contains(gone, broker_id)"
     )
@@ -210,24 +213,19 @@ def _sent(sized: Rows, decided: Decided, brokers: Rows) -> Rows:
 
 def _healthy_shares(healthy: Rows) -> Rows:
     """What each healthy partition adds to each request: one share per replica, one for metadata."""
-    # Worked out once for a partition: what is beside a generator would be for each of its rows.
-    return (
-        healthy.select(
-            "f.number AS number",
-            "f.step_online AS step",
-            f"{_TOPIC_NUMBER} AS topic",
-            f"{_listed_in_leader_and_isr('size(isr)')} AS to_replica",
-            "size(isr) + size(replicas) AS to_all",
-            f"concat(replicas, array({_TO_ALL})) AS brokers",
-        )
-        .select("* EXCEPT (brokers)", "explode(brokers) AS broker")
-        .select(
-            "number",
-            f"{_packed_request('step', f'IF(broker = {_TO_ALL}, 1, 0)', 'broker')} AS request",
-            "topic",
-            "1 AS partitions",
-            f"IF(broker = {_TO_ALL}, to_all, to_replica) AS elements",
-        )
+    return healthy.unfolded(
+        f"concat(replicas, array({_TO_ALL}))",
+        "f.number AS number",
+        "f.step_online AS step",
+        f"{_TOPIC_NUMBER} AS topic",
+        f"{_listed_in_leader_and_isr('size(isr)')} AS to_replica",
+        "size(isr) + size(replicas) AS to_all",
+    ).select(
+        "number",
+        f"{_packed_request('step', f'IF(item = {_TO_ALL}, 1, 0)', 'item')} AS request",
+        "topic",
+        "1 AS partitions",
+        f"IF(item = {_TO_ALL}, to_all, to_replica) AS elements",
     )
 
 
@@ -238,18 +236,18 @@ def _touched_shares(touched: Rows) -> Rows:
         touched.select(
             "f", "topic", "replicas", "adding", "removing", "online", "explode(bodies) AS body"
         )
-        .select(
+        .unfolded(
+            f"coalesce(body.recipients, array({_TO_ALL}))",
             "f.number AS number",
             "body.step AS step",
             f"array_position(array({', '.join(map(text, _KINDS))}), body.request) - 1 AS kind",
             f"{_TOPIC_NUMBER} AS topic",
             f"CASE body.request WHEN {text(LEADER_AND_ISR)} THEN {_listed_in_leader_and_isr(isr)}"
             f" WHEN {text(UPDATE_METADATA)} THEN {metadata} ELSE 0 END AS elements",
-            f"explode(coalesce(body.recipients, array({_TO_ALL}))) AS broker",
         )
         .select(
             "number",
-            f"{_packed_request('step', 'kind', 'broker')} AS request",
+            f"{_packed_request('step', 'kind', 'item')} AS request",
             "topic",
             "1 AS partitions",
             "elements",
