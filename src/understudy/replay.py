@@ -1,11 +1,12 @@
 """Replays scenarios over snapshots: which rules, which engine, and what has to be said about it.
 
 The engine follows from the shape of a scenario, is chosen here and nowhere else, and never changes
-a row. A single failover, broker failure or controlled shutdown of profile ``zk`` runs in the native
-form, over whole snapshots and many scenarios at once; what a new controller then takes up again
-(reassignments, deletions) and failures that halt deletions are interpreted. So is a single broker
-fenced in KRaft, but for its plain partitions. Everything else, and what is small, goes through the
-interpreters, over the partitions it touches.
+a row. A single failover, broker failure, broker start-up or controlled shutdown of profile ``zk``
+runs in the native form, over whole snapshots and many scenarios at once; what a new controller then
+takes up again (reassignments, deletions), failures that halt deletions, start-ups that let either
+go on and restarts are interpreted. So is a single broker fenced in KRaft, but for its plain
+partitions. Everything else, and what is small, goes through the interpreters, over the partitions
+it touches.
 """
 
 from __future__ import annotations
