@@ -8,7 +8,6 @@ The untouched partitions' state rows are those of a settled controller and need 
 
 from __future__ import annotations
 
-import gc
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
@@ -25,6 +24,7 @@ from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.controller.states import OFFLINE_REPLICA, ONLINE_PARTITION, ONLINE_REPLICA
 from understudy.controller.words import UNCHANGED
 from understudy.controller.zk.interpreter import resume
+from understudy.garbage import rarely_collected
 from understudy.names import PARTITION_KEY, SCENARIO_KEY, SNAPSHOT_KEY, TOPIC_KEY
 from understudy.schemas import PARTITION_STATES, PARTITIONS, REPLAY_TABLES, REPLICA_STATES
 from understudy.sql import NO_IDS, struct, text
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BATCH_ROWS: Final = 10_000
-_PARTITIONS_PER_COLLECTION: Final = 100_000
 _NUMBER: Final = f"xxhash64({', '.join(SNAPSHOT_KEY)})"
 _PARTITION_COLUMNS: Final = tuple(n for n in PARTITIONS.names if n not in SNAPSHOT_KEY)
 _TABLE: Final = "table_name"
@@ -397,21 +396,11 @@ def _table(done: DataFrame, name: str) -> DataFrame:
 
 
 def _replay_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    # Millions of rows are made that all live for a while. To look for cycles among them again and
-    # again takes half of the time; once for so many partitions is enough.
-    gc.disable()
-    try:
+    with rarely_collected():
         output = _Output()
-        replayed = 0
         for key, header, partitions in _scenarios(batches):
             yield from output.add(key, _replayed(header, partitions))
-            replayed += len(partitions)
-            if replayed > _PARTITIONS_PER_COLLECTION:
-                gc.collect()
-                replayed = 0
         yield from output.flush()
-    finally:
-        gc.enable()
 
 
 def _replayed(header: dict[str, Any], partitions: dict[tuple[str, int], dict[str, Any]]) -> Rows:

@@ -7,21 +7,19 @@ pyarrow: this runs on executors.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
 
+from understudy.garbage import rarely_collected
 from understudy.sources import content as C
 from understudy.sources.content import Parsed
 
 LIST_ROWS: Final = 20_000
 """So many rows of one nested table go into one row, and about so many into one batch."""
 BATCH_ROWS: Final = 1_000
-_OBJECTS_BETWEEN_COLLECTIONS: Final = 1_000_000
 
 _INT = pa.int32()
 _STRING = pa.string()
@@ -72,7 +70,7 @@ def batches(files: Iterable[tuple[str, str, Iterable[Parsed]]]) -> Iterator[pa.R
     """Batches of the documents of *files*: (source, digest of the bytes, documents) each."""
     rows: list[tuple[Any, ...]] = []
     weight = 0
-    with _rarely_collecting():
+    with rarely_collected():
         for row in chain.from_iterable(_rows(*file) for file in files):
             rows.append(row)
             weight += len(row[-2])
@@ -81,17 +79,6 @@ def batches(files: Iterable[tuple[str, str, Iterable[Parsed]]]) -> Iterator[pa.R
                 rows, weight = [], 0
         if rows:
             yield _batch(rows)
-
-
-@contextmanager
-def _rarely_collecting() -> Iterator[None]:
-    """What readers make has no cycles, and looking for some takes a quarter of their time."""
-    before = gc.get_threshold()
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def _rows(source: str, digest: str, documents: Iterable[Parsed]) -> Iterator[tuple[Any, ...]]:
