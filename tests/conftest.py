@@ -10,18 +10,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from new_shell import SHORT_LIVED_JVM
 from understudy.session import configure
 
 os.environ["TZ"] = "UTC"
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-# Of every query a test asks a JVM sees few rows: to optimise its code costs more than it saves. And
-# without that the JVM would reserve too little room for compiled code, and sweep it all the time;
-# as it would collect all garbage whenever generated classes fill a little more of their space.
-os.environ.setdefault(
-    "SPARK_SUBMIT_OPTS",
-    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=1g -XX:+UseSerialGC",
-)
+os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED_JVM)
 
 DATA = Path(__file__).parent / "data"
 

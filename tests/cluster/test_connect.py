@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tarfile
@@ -13,22 +12,19 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from commands import told
+from new_shell import environment
 from understudy.schemas import REPLAY_TABLES, SNAPSHOT_TABLES
 
 ROOT = Path(__file__).parents[2]
 TROUBLE = ROOT / "data" / "sample" / "shop-eu-2026-03-01T0930.json"
 
 
-def run(*argv: str, at: Path, **environment: str) -> dict[str, Any]:
-    inherited = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("SPARK_", "PYSPARK_"))
-    }
+def run(*argv: str, at: Path, **more: str) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-m", "understudy", *argv, "--json"],
         cwd=at,
-        env={**inherited, "SPARK_LOCAL_IP": "127.0.0.1", **environment},
+        env=environment(**more),
         capture_output=True,
         text=True,
         timeout=600,
@@ -37,11 +33,6 @@ def run(*argv: str, at: Path, **environment: str) -> dict[str, Any]:
     assert done.returncode == 0, done.stdout + done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
-
-
-def replay(out: Path, **environment: str) -> None:
-    told = run("replay", str(TROUBLE), "--out", str(out), at=out.parent, **environment)
-    assert told["tables"]["partition_states"] > 0
 
 
 def rows(out: Path, table: str) -> list[str]:
@@ -53,17 +44,21 @@ def rows(out: Path, table: str) -> list[str]:
     return sorted(json.dumps(row, sort_keys=True, default=str) for row in found)
 
 
-def test_connect_and_classic_agree(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("spark")
+def test_connect_and_classic_agree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     classic, connect = tmp_path / "classic", tmp_path / "connect"
-    replay(classic)
-    replay(connect, SPARK_REMOTE="local[2]")
+    told(capsys, 0, "replay", str(TROUBLE), "--out", str(classic))
+    run("replay", str(TROUBLE), "--out", str(connect), at=tmp_path, SPARK_REMOTE="local[2]")
     for table in REPLAY_TABLES:
         assert rows(connect, table) == rows(classic, table), table
     assert rows(classic, "partition_states")
 
 
 @pytest.mark.slow
-def test_what_operators_have_is_loaded_alike(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("spark")
+def test_what_operators_have_is_loaded_alike(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     data = ROOT / "tests" / "data"
     given = tmp_path / "_given, so to speak"
     for archive in (
@@ -75,10 +70,12 @@ def test_what_operators_have_is_loaded_alike(tmp_path: Path) -> None:
             packed.extractall(given / archive.name, filter="data")
     for overrides in given.glob("*/topics-with-overrides.txt"):
         overrides.unlink()  # it lists no partition, and is refused
-    for name, environment in (("classic", {}), ("connect", {"SPARK_REMOTE": "local[2]"})):
-        into = str(tmp_path / name)
-        told = run("load", str(given), "--cluster", "c", "--into", into, at=tmp_path, **environment)
-        assert told["quarantine"]["count"] == 0
+    asked = ("load", str(given), "--cluster", "c", "--into")
+    for loaded in (
+        told(capsys, 0, *asked, str(tmp_path / "classic")),
+        run(*asked, str(tmp_path / "connect"), at=tmp_path, SPARK_REMOTE="local[2]"),
+    ):
+        assert loaded["quarantine"]["count"] == 0
     for table in SNAPSHOT_TABLES:
         assert rows(tmp_path / "connect", table) == rows(tmp_path / "classic", table), table
     assert len(rows(tmp_path / "classic", "snapshots")) > 5

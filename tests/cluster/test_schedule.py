@@ -17,6 +17,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from new_shell import environment
 from understudy import bundle
 
 ROOT = Path(__file__).parents[2]
@@ -25,15 +26,6 @@ SCRIPT = ROOT / "conf" / "schedule" / "audit.sh"
 DAG = ROOT / "conf" / "airflow" / "understudy_audit.py"
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 PATIENCE_SECONDS = 300
-
-
-def environment() -> dict[str, str]:
-    inherited = {
-        name: value
-        for name, value in os.environ.items()
-        if name != "PYTHONPATH" and not name.startswith(("SPARK_", "PYSPARK_"))
-    }
-    return {**inherited, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
 
 
 def free_port() -> int:
@@ -46,7 +38,10 @@ def free_port() -> int:
 def daemon(log: Path, *arguments: str) -> subprocess.Popen[bytes]:
     with log.open("wb") as out:
         return subprocess.Popen(
-            [SPARK_CLASS, *arguments], env=environment(), stdout=out, stderr=out
+            [SPARK_CLASS, *arguments],
+            env=environment(PYSPARK_PYTHON=sys.executable),
+            stdout=out,
+            stderr=out,
         )
 
 
@@ -91,7 +86,7 @@ def scheduled(master: str, places: dict[str, str], scratch: Path) -> int:
         [SCRIPT],
         cwd=scratch,
         env={
-            **environment(),
+            **environment(PYSPARK_PYTHON=sys.executable),
             **places,
             "MASTER": master,
             "ZIP": str(scratch / "understudy.zip"),

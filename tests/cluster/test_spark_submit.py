@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 import pyspark
 import pytest
 
+from new_shell import SHORT_LIVED_JVM, environment
 from understudy import bundle
 
 ROOT = Path(__file__).parents[2]
@@ -46,23 +46,19 @@ def no_litter() -> Iterator[None]:
 
 
 def submit(scratch: Path, *arguments: str) -> str:
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if name != "PYTHONPATH" and not name.startswith(("SPARK_", "PYSPARK_"))
-    }
     command = [
         str(Path(sys.executable).parent / "spark-submit"),
         *("--master", "local-cluster[2,1,1024]"),
         *("--properties-file", str(ROOT / "conf" / "spark-defaults.conf")),
         *("--conf", "spark.ui.enabled=false", "--conf", "spark.sql.shuffle.partitions=4"),
+        *("--conf", f"spark.executor.extraJavaOptions={SHORT_LIVED_JVM}"),
         *("--py-files", str(bundle.bundle(scratch / "understudy.zip"))),
         *arguments,
     ]
     done = subprocess.run(
         command,
         cwd=scratch,
-        env={**environment, "SPARK_LOCAL_IP": "127.0.0.1"},  # it finds its own Python
+        env=environment(),  # it finds its own Python
         capture_output=True,
         text=True,
         timeout=600,
