@@ -30,7 +30,7 @@ from understudy.controller.words import UNCHANGED
 from understudy.names import SCENARIO_KEY
 from understudy.schemas import PARTITION_STATES, REPLAY_TABLES
 
-FEW, MANY = 300, 2_000  # random clusters in one run
+FEW, MANY = 100, 2_000  # random clusters in one run
 # What ends a failure that told nobody anything differs between these.
 RELEASES = ("2.4", "2.8", "3.0", "3.1", "3.9")
 KRAFT_RELEASES = ("kraft-3.9", "4.0", "4.3")
@@ -53,7 +53,7 @@ def recorded(*suites: str) -> list[Case]:
     ]
 
 
-@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [12, pytest.param(1, marks=pytest.mark.slow)])
 def test_recorded_scenarios_of_every_profile_in_one_run(
     spark: SparkSession, tmp_path: Path, every: int
 ) -> None:
@@ -61,7 +61,7 @@ def test_recorded_scenarios_of_every_profile_in_one_run(
     assert differences(spark, tmp_path, recorded(*suites)[::every]) == []
 
 
-@pytest.mark.parametrize("every", [2, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.usefixtures("native")
 def test_recorded_failovers(spark: SparkSession, tmp_path: Path, every: int) -> None:
     assert differences(spark, tmp_path, recorded(*kafka_answers.SUITES)[::every]) == []
@@ -126,7 +126,7 @@ def single_events(rng: Random, clusters: int) -> list[Case]:
 @pytest.mark.parametrize(
     ("clusters", "changed_only"),
     [
-        (FEW // 5, False),
+        (FEW // 4, False),
         pytest.param(MANY, False, marks=pytest.mark.slow),
         pytest.param(MANY, True, marks=pytest.mark.slow),
     ],

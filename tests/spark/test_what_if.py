@@ -25,7 +25,7 @@ from understudy.questions.units import parse
 from understudy.questions.what_if import WhatIf, what_if
 from understudy.schemas import RISKS
 
-CLUSTERS_PER_EXAMPLE = 40
+FEW, MANY = 12, 60  # clusters in one run
 PARTLY_KNOWN = "c000"
 COUNTS = (
     *(
@@ -51,6 +51,7 @@ def rows(found: WhatIf, table: str) -> list[dict[str, Any]]:
     return [row.asDict(recursive=True) for row in found.tables()[table].collect()]
 
 
+@pytest.mark.parametrize("clusters", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
 @settings(
     max_examples=1,
     deadline=None,
@@ -58,10 +59,12 @@ def rows(found: WhatIf, table: str) -> list[dict[str, Any]]:
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(seed=st.integers(0, 2**32))
-def test_failures_of_random_clusters(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+def test_failures_of_random_clusters(
+    spark: SparkSession, tmp_path: Path, seed: int, clusters: int
+) -> None:
     """Each broker, each rack and each pair; pairs both in closed form and replayed."""
     rng = Random(seed)
-    docs = {f"c{n:03}": model.random_cluster(rng, f"c{n:03}") for n in range(CLUSTERS_PER_EXAMPLE)}
+    docs = {f"c{n:03}": model.random_cluster(rng, f"c{n:03}") for n in range(clusters)}
     replayed_pairs = tuple(parse(f"broker:{a},broker:{b}") for a, b in combinations(range(1, 7), 2))
     read = sources.read(spark, [written(tmp_path, list(docs.values()))])
     # One of them does not say everything, so that nothing about it can be decided.
@@ -260,6 +263,7 @@ def test_directories_voters_returns_and_plans(spark: SparkSession, tmp_path: Pat
     }
 
 
+@pytest.mark.slow
 def test_the_example_of_the_documentation(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
