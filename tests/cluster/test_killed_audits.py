@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -78,9 +77,9 @@ class Audit:
         return code
 
 
-def until(happens: Callable[[], bool]) -> None:
+def until_there_is(out: Path, sign: str) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not happens():
+    while not any(out.glob(sign)):
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
@@ -123,16 +122,23 @@ def expected(
     return audited(spark, docs, tmp_path_factory.mktemp("whole") / "out")
 
 
-def test_killed_with_its_findings_written_it_was_never_there(
+def test_killed_while_it_writes_it_was_never_there(
     spark: SparkSession, docs: Path, expected: dict[str, list[Any]], tmp_path: Path
 ) -> None:
+    """With the first of its files begun, and again with its findings written."""
     out = tmp_path / "out"
-    running = Audit(docs, out)
-    until(lambda: any(out.glob("findings/run=*/_SUCCESS")))
-    running.kill()
-    if not publish.is_store(spark, str(out)):
-        assert not list(out.glob("runs/run=*/_SUCCESS"))
+    for moment in ("*/run=*/*", "findings/run=*/_SUCCESS"):
+        running = Audit(docs, out)
+        until_there_is(out, moment)
+        running.kill()
+        assert whole_or_not_there(spark, out, expected)
     assert audited(spark, docs, out) == expected
+
+
+def whole_or_not_there(spark: SparkSession, out: Path, expected: dict[str, list[Any]]) -> bool:
+    if publish.is_store(spark, str(out)) and publish.runs_with(spark, str(out), "audited"):
+        return shown(spark, out) == expected
+    return not list(out.glob("runs/run=*/_SUCCESS"))
 
 
 @pytest.mark.slow
@@ -147,8 +153,7 @@ def test_killed_anywhere_it_is_whole_or_not_there(
     # From reading to some time after the end, as long as the start took: the machine sets the pace.
     time.sleep(dice.random() * (time.monotonic() - begun))
     running.kill()
-    if publish.is_store(spark, str(out)) and publish.runs_with(spark, str(out), "audited"):
-        assert shown(spark, out) == expected
+    assert whole_or_not_there(spark, out, expected)
     assert audited(spark, docs, out) == expected
 
 

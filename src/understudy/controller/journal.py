@@ -10,6 +10,8 @@ from typing import Any
 
 from understudy.controller.records import Assignment, LeaderAndIsr, TopicPartition
 from understudy.controller.words import ASSIGNMENT_WRITE, DELETE_TOPIC_WRITE, STATE_WRITE
+from understudy.names import SCENARIO_KEY
+from understudy.schemas import REPLAY_TABLES
 
 Row = tuple[Any, ...]
 
@@ -43,6 +45,23 @@ class Journal:
             self.event_results,
         ):
             rows.clear()
+
+    def tables(
+        self, partition_states: list[Row], replica_states: list[Row]
+    ) -> dict[str, list[Row]]:
+        """The rows of every output table, beside those of the states it ended in."""
+        tables = {
+            "partition_states": partition_states,
+            "replica_states": replica_states,
+            "transitions": self.transitions,
+            "metadata_writes": self.metadata_writes,
+            "requests": self.requests,
+            "request_partitions": self.request_partitions,
+            "decisions": self.decisions,
+            "event_results": self.event_results,
+            "broker_states": [],
+        }
+        return {name: _with_kraft_columns(name, rows) for name, rows in tables.items()}
 
     def begin_event(self, event_type: str) -> None:
         self.event += 1
@@ -111,3 +130,10 @@ class Journal:
             (*self._at, *tp, strategy, candidates, chosen, clean, unclean_allowed_by, reason)
         )
         self.last_election[tp] = (strategy, clean, reason)
+
+
+def _with_kraft_columns(table: str, rows: list[Row]) -> list[Row]:
+    """Rows at full width: the last columns of some tables belong to the quorum controller."""
+    width = len(REPLAY_TABLES[table].names) - len(SCENARIO_KEY)
+    missing = (None,) * (width - len(rows[0])) if rows else ()
+    return [(*row, *missing) for row in rows] if missing else rows

@@ -46,8 +46,6 @@ from understudy.controller.words import (
 )
 from understudy.controller.zk.context import Broker, ControllerContext, UncleanElection
 from understudy.controller.zk.events import FAILOVER, Event, ZkController, start_up, take_up
-from understudy.names import SCENARIO_KEY
-from understudy.schemas import REPLAY_TABLES
 
 
 class _Start(NamedTuple):
@@ -101,25 +99,9 @@ def _start(context: ControllerContext) -> _Start:
 
 def _tables(controller: ZkController, start: _Start) -> dict[str, list[Row]]:
     context, journal = controller.context, controller.journal
-    tables = {
-        "partition_states": _partition_states(context, journal, start),
-        "replica_states": _replica_states(context, start),
-        "transitions": journal.transitions,
-        "metadata_writes": journal.metadata_writes,
-        "requests": journal.requests,
-        "request_partitions": journal.request_partitions,
-        "decisions": journal.decisions,
-        "event_results": journal.event_results,
-        "broker_states": [],
-    }
-    return {name: _with_kraft_columns(name, rows) for name, rows in tables.items()}
-
-
-def _with_kraft_columns(table: str, rows: list[Row]) -> list[Row]:
-    """Rows at full width: the last columns of some tables belong to the quorum controller."""
-    width = len(REPLAY_TABLES[table].names) - len(SCENARIO_KEY)
-    missing = (None,) * (width - len(rows[0])) if rows else ()
-    return [(*row, *missing) for row in rows] if missing else rows
+    return journal.tables(
+        _partition_states(context, journal, start), _replica_states(context, start)
+    )
 
 
 def load(rows: SnapshotRows) -> ControllerContext:

@@ -45,8 +45,6 @@ from understudy.controller.zk_legacy import releases
 from understudy.controller.zk_legacy.context import Endpoints, LegacyContext, Settings, ZooKeeper
 from understudy.controller.zk_legacy.events import FAILOVER, Event, LegacyController
 from understudy.controller.zk_legacy.journal import LegacyJournal
-from understudy.names import SCENARIO_KEY
-from understudy.schemas import REPLAY_TABLES
 
 _BEING_DELETED: Final = frozenset({DELETION_STARTED, DELETION_SUCCESSFUL})
 
@@ -76,24 +74,9 @@ def replay(rows: SnapshotRows, events: Iterable[Event]) -> dict[str, list[Row]]:
     )
     for event in events:
         controller.process(event)
-    tables = {
-        "partition_states": _partition_states(context, journal, start),
-        "replica_states": _replica_states(context, start),
-        "transitions": journal.transitions,
-        "metadata_writes": journal.metadata_writes,
-        "requests": journal.requests,
-        "request_partitions": journal.request_partitions,
-        "decisions": journal.decisions,
-        "event_results": journal.event_results,
-        "broker_states": [],
-    }
-    return {name: _full_width(name, found) for name, found in tables.items()}
-
-
-def _full_width(table: str, rows: list[Row]) -> list[Row]:
-    """The last columns of some tables belong to the quorum controller."""
-    width = len(REPLAY_TABLES[table].names) - len(SCENARIO_KEY)
-    return [(*row, *(None,) * (width - len(row))) for row in rows]
+    return journal.tables(
+        _partition_states(context, journal, start), _replica_states(context, start)
+    )
 
 
 def load(rows: SnapshotRows) -> LegacyContext:
