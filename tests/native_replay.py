@@ -10,7 +10,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from understudy import scenarios, sources
-from understudy.controller import elections_sql
 from understudy.replay import replay
 from understudy.schemas import REPLAY_TABLES
 
@@ -64,7 +63,6 @@ def _replay(
     changed_only: bool = False,
     tables: Collection[str] = REPLAY_TABLES,
 ) -> dict[tuple[str, str], Rows]:
-    elections_sql.register(spark)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "snapshots.jsonl"
     path.write_text("\n".join(map(json.dumps, snapshots)), encoding="utf-8")

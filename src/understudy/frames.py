@@ -1,14 +1,57 @@
-"""Small frames from plain values, and how frames are compiled."""
+"""Small frames from plain values, when frames are put together, and how they are compiled."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 AS_MANY_AS_THERE_ARE: Final = 1_000_000  # partitions; fewer stay as they are
+
+
+class Tables(Mapping[str, DataFrame]):
+    """Tables by name, each put together when it is first asked for.
+
+    That takes Spark a while for a large plan: who wants few tables waits for no others, and who
+    writes several at the same time has them put together at the same time.
+    """
+
+    def __init__(self, makers: Mapping[str, Callable[[], DataFrame]]) -> None:
+        self._makers = {name: cache(maker) for name, maker in makers.items()}
+
+    def __getitem__(self, name: str) -> DataFrame:
+        return self._makers[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    def only(self, names: Iterable[str]) -> Tables:
+        return Tables({name: self._makers[name] for name in names})
+
+    def beside(self, others: Mapping[str, DataFrame]) -> Tables:
+        """These tables and *others*, which take the place of those of the same name."""
+        return Tables({**self._makers, **_makers(others)})
+
+    def each(self, change: Callable[[str, DataFrame], DataFrame]) -> Tables:
+        """Every table changed, once it is asked for."""
+
+        def changed(name: str) -> Callable[[], DataFrame]:
+            return lambda: change(name, self[name])
+
+        return Tables({name: changed(name) for name in self})
+
+
+def _makers(tables: Mapping[str, DataFrame]) -> dict[str, Callable[[], DataFrame]]:
+    def maker(name: str) -> Callable[[], DataFrame]:
+        return lambda: tables[name]
+
+    return {name: maker(name) for name in tables}
 
 
 def small_frame(

@@ -25,7 +25,7 @@ from understudy.controller.native import engine as native
 from understudy.controller.native import fence as fencing
 from understudy.controller.profiles import KRAFT, PROFILES, ZK
 from understudy.errors import UsageError
-from understudy.frames import small_frame
+from understudy.frames import Tables, small_frame
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.scenarios import Scenario
 from understudy.schemas import QUARANTINE
@@ -41,7 +41,7 @@ SMALL = 20_000
 class Replay:
     """The tables of a replay, not yet written, and what a reader of them should know."""
 
-    tables: dict[str, DataFrame]
+    tables: Tables
     quarantine: DataFrame
     notes: list[str]
     replayed: int  # scenarios, counted over all snapshots
@@ -90,7 +90,7 @@ def replay(
     kinds, fences = _native_kinds(asked), _has_fences(asked)
     done: native.Native | None = None
     taken: DataFrame | None = None
-    tables: dict[str, DataFrame] = {}
+    tables = Tables({})
     held: tuple[DataFrame, ...] = ()
     is_large = bool(kinds or fences) and not _is_small(snapshots, asked)
     if kinds and is_large:
@@ -118,7 +118,7 @@ def replay(
             profiles=survey.profiles,
             changed_only=changed_only,
         )
-        found = others.tables | _only_changed(others.tables) if changed_only else others.tables
+        found = _only_changed(others.tables) if changed_only else others.tables
         if fenced is not None:
             found = fenced.beside(found)
         tables = found if done is None or not survey.native else done.followed_by(found)
@@ -299,17 +299,19 @@ def _scopes(spark: SparkSession, asked: Sequence[Scenario], profiles: Sequence[s
     return small_frame(spark, rows, interpreted.SCOPES)
 
 
-def _only_changed(tables: dict[str, DataFrame]) -> dict[str, DataFrame]:
-    """The state tables without the partitions their scenario did not touch."""
-    states = tables["partition_states"].where("outcome != 'unchanged'")
-    replicas = tables["replica_states"]
+def _only_changed(tables: Tables) -> Tables:
+    """The tables, those of states without the partitions their scenario did not touch."""
     key = [*SCENARIO_KEY, "topic", "partition"]
-    return {
-        "partition_states": states,
-        "replica_states": replicas.join(states.select(*key), on=key, how="left_semi").select(
-            *replicas.columns
-        ),
-    }
+
+    def partition_states() -> DataFrame:
+        return tables["partition_states"].where("outcome != 'unchanged'")
+
+    def replica_states() -> DataFrame:
+        replicas, changed = tables["replica_states"], partition_states().select(*key)
+        return replicas.join(changed, on=key, how="left_semi").select(*replicas.columns)
+
+    both = (partition_states, replica_states)
+    return tables.beside(Tables({table.__name__: table for table in both}))
 
 
 def _notes(survey: _Survey) -> list[str]:

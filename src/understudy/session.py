@@ -59,13 +59,10 @@ def session(app_name: str) -> Iterator[SparkSession]:
 
 
 def configure(spark: SparkSession) -> SparkSession:
-    """Check *spark*'s version, apply the settings the jobs rely on and register the elections."""
-    from understudy.controller import elections_sql  # noqa: PLC0415  # keeps start-up errors short
-
+    """Check *spark*'s version and apply the settings the jobs rely on."""
     _check_spark(spark.version)
     for name, value in SETTINGS.items():
         spark.conf.set(name, value)
-    elections_sql.register(spark)
     return spark
 
 

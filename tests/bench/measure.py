@@ -16,7 +16,7 @@ import shutil
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -343,7 +343,7 @@ def _replay(spark: SparkSession, store: str, out: str, asked: Sequence[Any] = ()
 @contextlib.contextmanager
 def _decided(
     spark: SparkSession, store: str, asked: Sequence[Any] = ()
-) -> Iterator[tuple[str, dict[str, DataFrame]]]:
+) -> Iterator[tuple[str, Mapping[str, DataFrame]]]:
     """The digest of a store and the tables of its replay, before anything is written."""
     from understudy import replay as replaying  # noqa: PLC0415
     from understudy import scenarios, sources  # noqa: PLC0415
@@ -354,7 +354,7 @@ def _decided(
             snapshots, asked or [scenarios.FAILOVER], changed_only=bool(asked)
         )
         try:
-            yield snapshots.input_digest, {**decided.tables, "quarantine": decided.quarantine}
+            yield snapshots.input_digest, decided.tables.beside({"quarantine": decided.quarantine})
         finally:
             decided.close()
     finally:

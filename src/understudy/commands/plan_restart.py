@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +24,8 @@ from understudy.errors import BadInputError, UsageError
 from understudy.moments import duration
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from understudy.progress import Progress
     from understudy.questions import restart_answer
     from understudy.replay import Replay
@@ -185,9 +187,10 @@ def _published(
         "replay": args.replay,
         "verdict": verdict,
     }
-    tables, notes = found.tables(), list[str]()
+    tables: Mapping[str, DataFrame] = found.tables()
+    notes: list[str] = []
     if replay is not None:
-        tables, notes = {**tables, **replay.tables}, replay.notes
+        tables, notes = replay.tables.beside(tables), replay.notes
     run = publish.Run.start(
         "plan-restart",
         input_digest=input_digest,

@@ -122,7 +122,7 @@ def _publish_replay(
         if not replay.replayed:
             raise nothing_good(replay.quarantine, args.limit)
         chosen = _chosen_tables(args.tables)
-        tables = {name: replay.tables[name] for name in chosen} | {"quarantine": replay.quarantine}
+        tables = replay.tables.only(chosen).beside({"quarantine": replay.quarantine})
         progress.doing("writing tables", tables=len(tables))
         counts = publish.publish(
             spark,

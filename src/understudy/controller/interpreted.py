@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -24,6 +25,7 @@ from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.controller.states import OFFLINE_REPLICA, ONLINE_PARTITION, ONLINE_REPLICA
 from understudy.controller.words import UNCHANGED
 from understudy.controller.zk.interpreter import resume
+from understudy.frames import Tables
 from understudy.garbage import rarely_collected
 from understudy.names import PARTITION_KEY, SCENARIO_KEY, SNAPSHOT_KEY, TOPIC_KEY
 from understudy.schemas import PARTITION_STATES, PARTITIONS, REPLAY_TABLES, REPLICA_STATES
@@ -44,7 +46,7 @@ Rows = dict[str, list[tuple[Any, ...]]]
 class Interpreted(NamedTuple):
     """What scenarios gave, not yet computed, and what is kept in memory meanwhile."""
 
-    tables: dict[str, DataFrame]
+    tables: Tables
     held: DataFrame
 
 
@@ -77,14 +79,17 @@ def tables(
         .sortWithinPartitions(*SCENARIO_KEY, "part.topic", "part.partition")
     )
     done = feed.mapInArrow(_replay_batches, _OUTPUT).persist()
-    found = {name: _table(done, name) for name in REPLAY_TABLES}
-    if not changed_only:
-        untouched = _untouched(keyed, scoped)
-        found["partition_states"] = found["partition_states"].unionAll(
-            _settled_partitions(untouched)
-        )
-        found["replica_states"] = found["replica_states"].unionAll(_settled_replicas(untouched))
-    return Interpreted(found, done)
+    found = Tables({name: partial(_table, done, name) for name in REPLAY_TABLES})
+    if changed_only:
+        return Interpreted(found, done)
+    settled = {"partition_states": _settled_partitions, "replica_states": _settled_replicas}
+
+    def with_untouched(name: str, table: DataFrame) -> DataFrame:
+        if name not in settled:
+            return table
+        return table.unionAll(settled[name](_untouched(keyed, scoped)))
+
+    return Interpreted(found.each(with_untouched), done)
 
 
 # --- What a scenario can touch, as keys -----------------------------------------------------------

@@ -8,7 +8,7 @@ starts instead of seeing the others fail.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
@@ -43,7 +43,7 @@ def with_the_controller_last(
     return sorted(rounds, key=lambda each: cluster.controller_id in each)
 
 
-def by_round(tables: dict[str, DataFrame], rounds: Sequence[Sequence[int]]) -> DataFrame:
+def by_round(tables: Mapping[str, DataFrame], rounds: Sequence[Sequence[int]]) -> DataFrame:
     """What each round is worth to the controller, as counts."""
     elections = tables["decisions"].selectExpr(
         "event",

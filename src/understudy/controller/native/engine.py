@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from functools import reduce
+from functools import partial, reduce
 from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame
 
+from understudy.controller import elections_sql
 from understudy.controller.interpreted import RESUMED
 from understudy.controller.native import clusters as knowing
 from understudy.controller.native import failover, failure, shutdown, startup
@@ -23,6 +24,7 @@ from understudy.controller.zk.events import (
     CONTROLLED_SHUTDOWN,
     FAILOVER,
 )
+from understudy.frames import Tables
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.sql import Rows, text
 
@@ -62,25 +64,29 @@ class Known(NamedTuple):
 class Native(NamedTuple):
     """Every output table, not yet computed, and the decisions they tell of."""
 
-    tables: dict[str, DataFrame]
+    tables: Tables
     decided: dict[str, Decided]  # by kind of event
 
     def keep(self) -> tuple[DataFrame, ...]:
-        """Keep in memory what all tables are made from, once they are put together."""
+        """Keep in memory what all tables are made from."""
         return tuple(each.touched.only_frame.persist() for each in self.decided.values())
 
-    def followed_by(self, later: dict[str, DataFrame]) -> dict[str, DataFrame]:
+    def followed_by(self, later: Tables) -> Tables:
         """The tables with the rows of *later* steps and of other scenarios."""
-        joined = {name: table.unionAll(later[name]) for name, table in self.tables.items()}
-        if FAILOVER in self.decided:
+        joined = self.tables.each(lambda name, table: table.unionAll(later[name]))
+        if FAILOVER not in self.decided:
+            return joined
+
+        def metadata_writes() -> DataFrame:
             rest = (each for kind, each in self.decided.items() if kind != FAILOVER)
             behind = Rows.of(later["metadata_writes"])
-            joined["metadata_writes"] = reduce(
+            return reduce(
                 Rows.union,
                 map(telling.metadata_writes, rest),
                 telling.metadata_writes(self.decided[FAILOVER], behind),
             ).frame()
-        return joined
+
+        return joined.beside(Tables({"metadata_writes": metadata_writes}))
 
 
 def is_a(kind: str) -> str:
@@ -125,6 +131,7 @@ def tables(
     partitions: DataFrame, brokers: DataFrame, known: Known, *, changed_only: bool
 ) -> Native:
     """Every output table; the partitions a failover takes up again have no state rows yet."""
+    elections_sql.register(partitions.sparkSession)
     decided: dict[str, Decided] = {}
     if FAILOVER in known.facts:
         decided[FAILOVER] = failover.decide(
@@ -140,22 +147,19 @@ def tables(
     def of_all(table: Callable[[Decided], Rows]) -> DataFrame:
         return reduce(Rows.union, map(table, decided.values())).frame()
 
-    return Native(
-        {
-            # Written in this order: the one with the most stages first, so that others fill its
-            # gaps.
-            "requests": of_all(lambda each: sending.requests(each, Rows.of(brokers))),
-            "request_partitions": of_all(sending.request_partitions),
-            "transitions": of_all(telling.transitions),
-            "replica_states": of_all(telling.replica_states),
-            "partition_states": of_all(telling.partition_states),
-            "metadata_writes": of_all(telling.metadata_writes),
-            "decisions": of_all(telling.decisions),
-            "event_results": of_all(telling.event_results),
-            "broker_states": of_all(telling.broker_states),
-        },
-        decided,
-    )
+    told: dict[str, Callable[[Decided], Rows]] = {
+        # Written in this order: the one with the most stages first, so that others fill its gaps.
+        "requests": partial(sending.requests, brokers=Rows.of(brokers)),
+        "request_partitions": sending.request_partitions,
+        "transitions": telling.transitions,
+        "replica_states": telling.replica_states,
+        "partition_states": telling.partition_states,
+        "metadata_writes": telling.metadata_writes,
+        "decisions": telling.decisions,
+        "event_results": telling.event_results,
+        "broker_states": telling.broker_states,
+    }
+    return Native(Tables({name: partial(of_all, table) for name, table in told.items()}), decided)
 
 
 def _taken(kind: str, facts: Rows) -> Rows:

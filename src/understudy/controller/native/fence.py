@@ -42,6 +42,7 @@ from understudy.controller.words import (
     UNCHANGED,
     UNCLEAN_SETTING,
 )
+from understudy.frames import Tables
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY, TOPIC_KEY
 from understudy.schemas import DECISIONS, METADATA_WRITES, PARTITION_STATES, PARTITIONS
 from understudy.sql import NO_IDS, Rows, null, select, struct, text
@@ -87,22 +88,25 @@ class Fenced(NamedTuple):
     changed_only: bool
 
     def keep(self) -> tuple[DataFrame, ...]:
-        """Keep in memory what all tables are made from, once they are put together."""
+        """Keep in memory what all tables are made from."""
         return (self.touched.only_frame.persist(),)
 
-    def beside(self, others: dict[str, DataFrame]) -> dict[str, DataFrame]:
+    def beside(self, others: Tables) -> Tables:
         """The tables of *others*, which were given everything but plain partitions."""
-        own = {
-            "partition_states": _partition_states(self.touched, changed_only=self.changed_only),
-            "decisions": _decisions(self.touched),
-        }
-        return {
-            **others,
-            **{name: others[name].unionAll(rows.frame()) for name, rows in own.items()},
-            "metadata_writes": _in_log_order(
-                Rows.of(others["metadata_writes"]), Rows.of(self.taken), self.touched
-            ).frame(),
-        }
+
+        def partition_states() -> DataFrame:
+            own = _partition_states(self.touched, changed_only=self.changed_only)
+            return others["partition_states"].unionAll(own.frame())
+
+        def decisions() -> DataFrame:
+            return others["decisions"].unionAll(_decisions(self.touched).frame())
+
+        def metadata_writes() -> DataFrame:
+            theirs = Rows.of(others["metadata_writes"])
+            return _in_log_order(theirs, Rows.of(self.taken), self.touched).frame()
+
+        both = (partition_states, decisions, metadata_writes)
+        return others.beside(Tables({table.__name__: table for table in both}))
 
 
 def fenced(
