@@ -5,6 +5,7 @@ The interpreters themselves are held to Kafka's answers without Spark.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
@@ -23,6 +24,7 @@ from clusters import Document, random_cluster, rows_of
 from conformance import kraft_cases
 from native_replay import Rows, plain, replay_cases
 from random_events import random_event
+from understudy import replay as replaying
 from understudy.controller.native import engine as native_engine
 from understudy.controller.native import fence
 from understudy.controller.profiles import PROFILES
@@ -53,10 +55,18 @@ def recorded(*suites: str) -> list[Case]:
     ]
 
 
-@pytest.mark.parametrize("every", [12, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("every", "small"),
+    [
+        (8, sys.maxsize),
+        pytest.param(1, replaying.SMALL, marks=pytest.mark.slow),
+    ],
+)
 def test_recorded_scenarios_of_every_profile_in_one_run(
-    spark: SparkSession, tmp_path: Path, every: int
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int, small: int
 ) -> None:
+    """The short run takes all through the interpreters: both forms side by side take long."""
+    monkeypatch.setattr(replaying, "SMALL", small)
     suites = (*kafka_answers.EVENT_SUITES, *legacy_answers.SUITES, *kraft_answers.SUITES)
     assert differences(spark, tmp_path, recorded(*suites)[::every]) == []
 
