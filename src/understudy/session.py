@@ -34,6 +34,12 @@ SETTINGS: Final = {
     # HotSpot interprets methods of more than 8000 bytes of bytecode for ever; Spark's own limit is
     # 65535, so a long stage would compile and then crawl.
     "spark.sql.codegen.hugeMethodLimit": "8000",
+    # Spark gives up on a broadcast after 300 s. On a busy machine the few rows of one can wait
+    # longer than that behind the tables that are written at the same time.
+    "spark.sql.broadcastTimeout": "-1",
+    # Settings are compared without regard to case, in ASCII; the first word that ICU puts into
+    # lower case loads its tables, which takes seconds.
+    "spark.sql.icu.caseMappings.enabled": "false",
     # Lets a small frame that is kept in memory have few partitions; it would have 200.
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
     # Batches that were put on disk are held a hundred at a time while they are read back; with
