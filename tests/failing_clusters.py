@@ -27,6 +27,9 @@ RELEASES = {
     "kraft": (("4.3", "4.3-IV0"), ("4.1", "4.1-IV1"), ("3.9", "3.9-IV0"), ("3.8", "3.8-IV0")),
 }
 
+# Also ids that share a bucket, and the last that fits into a packed set with the first that not.
+IDS = (*range(1, 36), 1025, 1026, 2_097_150, 2_097_151)
+
 
 # --- Clusters ------------------------------------------------------------------------------------
 
@@ -35,7 +38,7 @@ def failing_cluster(rng: Random, name: str, mode: str | None = None) -> Document
     mode = mode or rng.choice(["zk", "kraft"])
     release, version = rng.choice(RELEASES[mode])
     elr = mode == "kraft" and release.startswith("4") and rng.random() < 0.7
-    ids = sorted(rng.sample(range(1, 40), rng.randint(2, 6)))
+    ids = sorted(rng.sample(IDS, rng.randint(2, 6)))
     down = [b for b in ids if rng.random() < 0.15]
     leaving = [b for b in ids if b not in down and rng.random() < 0.07]
     live = [b for b in ids if b not in down and b not in leaving] or ids[:1]

@@ -105,7 +105,9 @@ class Snapshots:
         is_newest = (F.col("cluster") == found.newest.cluster) & (
             F.col("snapshot_id") == found.newest.snapshot_id
         )
-        chosen = self._each(lambda table: table.where(is_newest))
+        # And since it is the same in every row, no row has to carry it.
+        key = {name: F.lit(found.newest[name]) for name in SNAPSHOT_KEY}
+        chosen = self._each(lambda table: table.where(is_newest).withColumns(key))
         # Of one snapshot all but the partitions is little: it is grouped without a shuffle.
         return replace(
             chosen,

@@ -201,7 +201,7 @@ def _found(
         "quarantine": snapshots.quarantine,
     }
     if args.per_topic:
-        tables["topic_cut_sets"] = cut_sets.table(by_topic, units, largest=args.k)
+        tables["topic_cut_sets"] = cut_sets.table(cut_sets.named(by_topic), units, largest=args.k)
     if not completeness.partial:
         return Findings(tables, DONE)
     note = f"{completeness.partial} of {completeness['all']} snapshots are not complete"

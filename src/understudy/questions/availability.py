@@ -25,7 +25,7 @@ from understudy.controller.kraft.words import DEFAULT_MIN_ISR, MIN_ISR_SETTING
 from understudy.controller.profiles import KRAFT
 from understudy.controller.words import UNCLEAN_SETTING
 from understudy.names import SNAPSHOT_KEY, TOPIC_KEY
-from understudy.questions.buckets import bucket, in_buckets
+from understudy.questions.buckets import bucket, firsts, in_buckets, is_among
 from understudy.schemas import PARTITIONS
 from understudy.snapshot import Snapshots
 from understudy.sql import NO_IDS, struct, text
@@ -84,7 +84,8 @@ def counted(snapshots: Snapshots, among: str = "true") -> DataFrame:
         .join(F.broadcast(live_brokers(snapshots.brokers)), on=list(SNAPSHOT_KEY), how="left")
         .join(F.broadcast(_defaults(snapshots)), on=list(SNAPSHOT_KEY), how="left")
     )
-    of_snapshots = [name for name in known.columns if name not in (*SNAPSHOT_KEY, "live", "dirs")]
+    about_brokers = ("live", "first_live", "dirs")
+    of_snapshots = [name for name in known.columns if name not in (*SNAPSHOT_KEY, *about_brokers)]
     bounds = F.broadcast(_uneven_topics(snapshots))
     return (
         snapshots.partitions.where(among)
@@ -112,7 +113,7 @@ def counted(snapshots: Snapshots, among: str = "true") -> DataFrame:
 
 
 def live_brokers(brokers: DataFrame) -> DataFrame:
-    """Per snapshot ``live``, which :func:`named_down` looks into, and ``dirs`` of live brokers."""
+    """Per snapshot what :func:`named_down` looks into, and ``dirs`` of live brokers."""
     log_dirs = struct(id="broker_id", log_dirs="log_dirs")
     knows_dirs = "FILTER (WHERE size(log_dirs) > 0)"
 
@@ -128,22 +129,31 @@ def live_brokers(brokers: DataFrame) -> DataFrame:
             f"{in_buckets('ids', 'b')} AS live",
             f"IF(size(dirs) > 0, {in_buckets('dirs', 'b.id')}, NULL) AS dirs",
         )
+        .selectExpr("*", f"{firsts('live')} AS first_live")
     )
 
 
 def named_down() -> str:
-    """Those brokers that a partition names and that are not in ``live``."""
+    """Those brokers that a partition names and that are not live; next to nobody, mostly."""
 
-    def is_down(broker: str) -> str:
-        return f"NOT coalesce(array_contains({bucket('live', broker)}, {broker}), false)"
+    def is_known(broker: str) -> str:
+        return is_among("live", "first_live", broker)
 
-    lists = (f"coalesce({ids}, {NO_IDS})" for ids in ("isr", "elr", "last_known_elr"))
-    others = f"concat({', '.join(lists)}, array(leader))"
-    # Nobody, or a few whom no assignment knows.
-    strangers = (
-        f"filter({others}, b -> b >= 0 AND NOT array_contains(replicas, b) AND {is_down('b')})"
+    others = {ids: f"coalesce({ids}, {NO_IDS})" for ids in ("isr", "elr", "last_known_elr")}
+    all_live = f"forall(replicas, b -> {is_known('b')})"
+    no_strangers = " AND ".join(
+        (
+            "(coalesce(leader, -1) < 0 OR array_contains(replicas, leader))",
+            *(f"forall({ids}, b -> array_contains(replicas, b))" for ids in others.values()),
+        )
     )
-    return f"concat(filter(replicas, b -> {is_down('b')}), {strangers})"
+    strangers = (
+        f"filter(concat({', '.join(others.values())}, array(leader)),"
+        f" b -> b >= 0 AND NOT array_contains(replicas, b) AND NOT {is_known('b')})"
+    )
+    found = f"concat(filter(replicas, b -> NOT {is_known('b')}), {strangers})"
+    # A condition makes no lists, and it is all that most partitions come to.
+    return f"IF({all_live} AND {no_strangers}, {NO_IDS}, {found})"
 
 
 def _offline_dirs() -> str:

@@ -20,3 +20,14 @@ def in_buckets(brokers: str, broker_id: str) -> str:
 def bucket(buckets: str, broker: str) -> str:
     """The elements among which *broker* is, if anywhere."""
     return f"get({buckets}, pmod({broker}, {_BUCKETS}))"
+
+
+def firsts(buckets: str) -> str:
+    """The first of each bucket: all there are, unless two fell into one bucket."""
+    return f"transform({buckets}, b -> get(b, 0))"
+
+
+def is_among(buckets: str, firsts: str, broker: str) -> str:
+    """Whether *broker* is an id in *buckets*; a flat list of numbers is looked into first."""
+    is_first = f"coalesce({bucket(firsts, broker)} = {broker}, false)"
+    return f"({is_first} OR coalesce(array_contains({bucket(buckets, broker)}, {broker}), false))"

@@ -17,15 +17,16 @@ from pyspark.sql import types as T
 
 from understudy.frames import small_frame, unfolded
 from understudy.names import SNAPSHOT_KEY
-from understudy.questions.buckets import bucket, in_buckets
-from understudy.questions.cuts import FULL_ACKS, UNAVAILABLE
+from understudy.questions.buckets import bucket, firsts, in_buckets
+from understudy.questions.cuts import FULL_ACKS, NEVER, UNAVAILABLE
 from understudy.schemas import INT, STRING
-from understudy.sql import NO_IDS, struct, text
+from understudy.sql import NO_IDS, null, struct, text
 
 _UNITS: Final = T.StructType([T.StructField("broker_id", INT), T.StructField("unit", STRING)])
 _NO_SETS: Final = "CAST(array() AS ARRAY<ARRAY<INT>>)"
 _NO_LISTS: Final = "CAST(array() AS ARRAY<ARRAY<ARRAY<STRING>>>)"
-_SET_KEY: Final = (*SNAPSHOT_KEY, "risk", "brokers", "units")
+_TAKES: Final = ("take_with", "take_without")
+_POOLS: Final = ("successors", "pool_with", "pool_without")
 _COUNTED: Final = (*SNAPSHOT_KEY, "topic", "partitions", "weight")
 
 
@@ -42,40 +43,52 @@ def weighed(partitions: DataFrame, weights: DataFrame | None = None) -> DataFram
     )
 
 
-def cut_sets_by_topic(partitions: DataFrame, units: DataFrame | None = None) -> DataFrame:
-    """One row per topic, risk and minimal set, of whatever size.
+def cut_sets_by_topic(
+    partitions: DataFrame, units: DataFrame | None = None, *, largest: int | None = None
+) -> DataFrame:
+    """One row per topic, risk and minimal set, of whatever size or of up to *largest* brokers.
 
     *partitions* are those of ``cuts.thresholds`` with a weight. ``partitions`` and ``weight`` of a
-    row are of those for which this very set is minimal.
+    row are of those for which this very set is minimal. What the sets are says :func:`named`.
 
     With *units* (cluster, snapshot_id, broker_id, unit) the sets are of units, each of which takes
     all its brokers along; a broker without a unit is one of its own.
     """
-    rows = _sets_of_brokers(partitions) if units is None else _sets_of_units(partitions, units)
-    none = {"brokers": "CAST(NULL AS ARRAY<INT>)", "units": "CAST(NULL AS ARRAY<STRING>)"}
-    none["brokers" if units is None else "units"] = "members"
+    members: tuple[str, ...] = _PACKED
+    if units is None:
+        rows = _sets_of_brokers(partitions, largest)
+    else:
+        rows, members = _sets_of_units(partitions, units), ("units",)
+    # Whatever is grouped later, by set or by set and topic, lies together from here on.
     return (
-        # Whatever is grouped later, by set or by set and topic, lies together from here on.
-        rows.repartition("members")
-        .groupBy(*SNAPSHOT_KEY, "is_offline", "members", "topic")
+        rows.repartition(*members)
+        .groupBy(*SNAPSHOT_KEY, "is_offline", *members, "topic")
         .agg(F.expr("sum(partitions) AS partitions"), F.expr("sum(weight) AS weight"))
-        .selectExpr(
-            *SNAPSHOT_KEY,
-            f"IF(is_offline, {text(UNAVAILABLE)}, {text(FULL_ACKS)}) AS risk",
-            *(f"{value} AS {name}" for name, value in none.items()),
-            "topic",
-            "partitions",
-            "weight",
-        )
     )
 
 
 def cut_sets(by_topic: DataFrame) -> DataFrame:
-    """The same over all topics."""
-    return by_topic.groupBy(*_SET_KEY).agg(
-        F.expr("sum(partitions) AS partitions"),
-        F.expr("count(1) AS topics"),
-        F.expr("sum(weight) AS weight"),
+    """The same over all topics, and named."""
+    key = [name for name in by_topic.columns if name not in ("topic", "partitions", "weight")]
+    return named(
+        by_topic.groupBy(*key).agg(
+            F.expr("sum(partitions) AS partitions"),
+            F.expr("count(1) AS topics"),
+            F.expr("sum(weight) AS weight"),
+        )
+    )
+
+
+def named(sets: DataFrame) -> DataFrame:
+    """The risk in words, and the members as ``brokers`` or ``units``."""
+    of_units = "units" in sets.columns
+    key = (*SNAPSHOT_KEY, "is_offline", "units", *_PACKED)
+    return sets.selectExpr(
+        *SNAPSHOT_KEY,
+        f"IF(is_offline, {text(UNAVAILABLE)}, {text(FULL_ACKS)}) AS risk",
+        f"{null('ARRAY<INT>') if of_units else _unpacked()} AS brokers",
+        f"{'units' if of_units else null('ARRAY<STRING>')} AS units",
+        *(name for name in sets.columns if name not in key),
     )
 
 
@@ -100,18 +113,90 @@ def dependencies(snapshots: DataFrame, table: Mapping[str, Iterable[int]]) -> Da
 
 # --- Sets of brokers -----------------------------------------------------------------------------
 
+# A set is one number where that holds its members, which is so of nearly all: numbers are grouped
+# in a fraction of the time that lists are. Each member is a digit, one more than its id, and 0 is
+# nobody. Whatever does not fit is the list itself.
+_PACKED: Final = ("packed", "wide")
+_DIGITS: Final = 3
+_DIGIT: Final = 21  # bits
+_FITS: Final = (1 << _DIGIT) - 2
 
-def _sets_of_brokers(partitions: DataFrame) -> DataFrame:
-    """A row per partition and minimal set, ``is_offline`` where that is the risk."""
-    rows = partitions.selectExpr("*", "1L AS partitions", "IF(offline, 0, 1) AS offline_count")
-    return _as_rows(rows, f"concat({offline_sets()}, {blocking_sets()})")
 
-
-def _as_rows(rows: DataFrame, sets: str) -> DataFrame:
-    """The sets of both risks, of which the first ``offline_count`` take the leader away."""
-    return unfolded(rows, sets, *_COUNTED, "offline_count").selectExpr(
-        *_COUNTED, "place < offline_count AS is_offline", "item AS members"
+def _number(*members: str) -> str:
+    """Ascending members, each already one more than its id, as a number."""
+    return " | ".join(
+        f"shiftleft({member}, {_DIGIT * (_DIGITS - 1 - place)})"
+        for place, member in enumerate(members)
     )
+
+
+def _member(ids: str, place: int) -> str:
+    return f"coalesce(get({ids}, {place}) + 1L, 0L)"
+
+
+def _fits(ids: str) -> str:
+    """Whether an ascending list is held by a number."""
+    return (
+        f"(size({ids}) <= {_DIGITS} AND coalesce(get({ids}, 0) >= 0, true)"
+        f" AND coalesce(get({ids}, size({ids}) - 1) <= {_FITS}, true))"
+    )
+
+
+def _unpacked() -> str:
+    mask = (1 << _DIGIT) - 1
+    digits = [f"CAST((shiftright(packed, {_DIGIT * n}) & {mask}L) - 1 AS INT)" for n in (2, 1, 0)]
+    many = "\n".join(
+        f"WHEN packed & {mask << (_DIGIT * (_DIGITS - n))}L != 0"
+        f" THEN array({', '.join(digits[:n])})"
+        for n in range(_DIGITS, 0, -1)
+    )
+    return f"CASE WHEN packed IS NULL THEN wide {many} ELSE {NO_IDS} END"
+
+
+def _sets_of_brokers(partitions: DataFrame, largest: int | None) -> DataFrame:
+    """A row per partition and minimal set, ``is_offline`` where that is the risk."""
+    most = NEVER if largest is None else largest
+    listed = partitions.selectExpr(
+        *(*SNAPSHOT_KEY, "topic", "1L AS partitions", "weight"),
+        f"IF({_fits('whole')}, size(whole), NULL) AS replication",
+        "least(size(whole), take_without) AS taken",
+        "blocked",
+        *(f"{_member('whole', place)} AS {name}" for place, name in enumerate("xyz")),
+        # Only where the numbers above do not say it.
+        f"IF({_fits('whole')}, NULL, {_of_at_most(offline_sets(), most)}) AS of_offline",
+        f"IF({_fits('whole')}, NULL, {_of_at_most(blocking_sets(), most)}) AS of_blocking",
+    )
+    packed = f"IF({_fits('s')}, {_number(*(_member('s', n) for n in range(_DIGITS)))}, NULL)"
+    lists = "concat(of_offline, of_blocking)"
+    numbered = listed.selectExpr(
+        *(*_COUNTED, f"{lists} AS wide_sets"),
+        f"IF(replication IS NULL, size(of_offline), IF(replication <= {most}, 1, 0))"
+        " AS offline_count",
+        f"IF(replication IS NULL, transform({lists}, s -> {packed}), {_of_whole(most)}) AS sets",
+    )
+    return unfolded(numbered, "sets", *_COUNTED, "offline_count", "wide_sets").selectExpr(
+        *_COUNTED,
+        "place < offline_count AS is_offline",
+        "item AS packed",
+        "IF(item IS NULL, get(wide_sets, place), NULL) AS wide",
+    )
+
+
+def _of_at_most(sets: str, most: int) -> str:
+    return sets if most == NEVER else f"filter({sets}, s -> size(s) <= {int(most)})"
+
+
+def _of_whole(most: int) -> str:
+    """The sets of a whole partition with replicas x, y and z, or the first of them."""
+    everyone, nobody = _number("x", "y", "z"), "CAST(array() AS ARRAY<BIGINT>)"
+    pairs = f"array({_number('x', 'y')}, {_number('x', 'z')}, {_number('y', 'z')})"
+    each = [_number(name) for name in "xyz"]
+    blocking = f"""CASE WHEN blocked OR taken > {most} THEN {nobody}
+        WHEN taken = replication THEN array({everyone})
+        WHEN taken = 2 THEN {pairs}
+        WHEN replication = 2 THEN array({each[0]}, {each[1]})
+        ELSE array({", ".join(each)}) END"""
+    return f"concat(IF(replication <= {most}, array({everyone}), {nobody}), {blocking})"
 
 
 def offline_sets() -> str:
@@ -158,24 +243,14 @@ def _sets_of_units(partitions: DataFrame, units: DataFrame) -> DataFrame:
     There are far fewer racks than brokers: partitions of a topic that lie in the same units are
     counted first, and what takes them down is worked out once.
     """
-    rest = ("offline", "blocked", "take_with", "take_without")
-    pools = ("pool_with", "pool_without")
-
-    def in_units(pool: str) -> str:
-        return f"sort_array(transform({pool}, b -> {_units_of('b')}))"
-
+    known = F.broadcast(_units_of_brokers(units))
+    listed = partitions.join(known, list(SNAPSHOT_KEY), "left").transform(_in_units)
+    counted = ("partitions", "weight")
     kinds = (
-        partitions.join(F.broadcast(_units_of_brokers(units)), list(SNAPSHOT_KEY), "left")
-        .selectExpr("*", f"{in_units('successors')} AS by_units")
-        .selectExpr(
-            *(*SNAPSHOT_KEY, "topic", *rest, "weight"),
-            f"{_units_of('leader')} AS leader",
-            "by_units AS successors",
-            # Most pools are those who could lead.
-            *(f"IF({pool} = successors, by_units, {in_units(pool)}) AS {pool}" for pool in pools),
-        )
-        .groupBy(*SNAPSHOT_KEY, "topic", *rest, "leader", "successors", *pools)
-        .agg(F.expr("count(1) AS partitions"), F.expr("sum(weight) AS weight"))
+        listed.groupBy(*(name for name in listed.columns if name not in counted))
+        .agg(*(F.expr(f"sum({name}) AS {name}") for name in counted))
+        .join(known, list(SNAPSHOT_KEY), "left")
+        .transform(_as_any_other)
     )
     of_offline = f"IF(offline, {_NO_LISTS}, array(array_append(successors, leader)))"
     of_blocking = (
@@ -192,9 +267,9 @@ def _sets_of_units(partitions: DataFrame, units: DataFrame) -> DataFrame:
         f"{_minimal('of_offline')} AS of_offline",
         f"{_minimal('of_blocking')} AS of_blocking",
     )
-    return _as_rows(
-        hitting.selectExpr("*", "size(of_offline) AS offline_count"),
-        "concat(of_offline, of_blocking)",
+    sets = hitting.selectExpr("*", "size(of_offline) AS offline_count")
+    return unfolded(sets, "concat(of_offline, of_blocking)", *_COUNTED, "offline_count").selectExpr(
+        *_COUNTED, "place < offline_count AS is_offline", "item AS units"
     )
 
 
@@ -204,21 +279,87 @@ def _chosen(pool: str, take: str) -> str:
     return f"transform({combinations(places, take)}, s -> transform(s, i -> get({pool}, i)))"
 
 
+def _in_units(partitions: DataFrame) -> DataFrame:
+    """The partitions by the units of their brokers, and nothing else about those.
+
+    Of a whole partition that is a number, made of the numbers of its lists of units, and how many
+    brokers block ``acks=all``.
+    """
+
+    def in_units(pool: str) -> str:
+        return f"sort_array(transform({pool}, b -> {_units_of('b')}))"
+
+    sorted_numbers = f"sort_array(transform(whole, b -> {_number_of('b')}))"
+    numbers = f"IF(size(whole) <= {_DIGITS}, {sorted_numbers}, NULL)"
+    digits = (f"coalesce(get(numbers, {place}), 0L)" for place in range(_DIGITS))
+    # The smallest comes first, and before it what has no number.
+    packed = f"IF(get(numbers, 0) IS NULL, NULL, {_number(*digits)})"
+    numbered = partitions.selectExpr("*", f"{numbers} AS numbers").selectExpr(
+        "*", f"{packed} AS packed"
+    )
+    return numbered.selectExpr(
+        *(*SNAPSHOT_KEY, "topic", "1L AS partitions", "weight", "offline", "blocked", "packed"),
+        "IF(packed IS NULL, NULL, least(size(whole), take_without)) AS taken",
+        *(f"IF(packed IS NULL, {name}, NULL) AS {name}" for name in _TAKES),
+        f"IF(packed IS NULL, {_units_of('leader')}, NULL) AS leader",
+        *(f"IF(packed IS NULL, {in_units(pool)}, NULL) AS {pool}" for pool in _POOLS),
+    )
+
+
+def _as_any_other(kinds: DataFrame) -> DataFrame:
+    """The kinds of whole partitions as those of others: it does not matter who leads."""
+    mask = (1 << _DIGIT) - 1
+    digits = [f"(shiftright(packed, {_DIGIT * n}) & {mask}L)" for n in (2, 1, 0)]
+    first, *others = (f"get(unit_lists, CAST({digit} - 1 AS INT))" for digit in digits)
+    rest = f"array_compact(array({', '.join(others)}))"
+    whole = {
+        "take_with": "taken - 1",
+        "take_without": "taken",
+        "leader": first,
+        **dict.fromkeys(_POOLS, rest),
+    }
+    return kinds.selectExpr(
+        *(*_COUNTED, "offline", "blocked"),
+        *(f"IF(packed IS NULL, {name}, {value}) AS {name}" for name, value in whole.items()),
+    )
+
+
 def _units_of_brokers(units: DataFrame) -> DataFrame:
-    """Per snapshot, the units of each broker."""
+    """Per snapshot, the units of each broker, and the lists of units there are, numbered from 1."""
     per_broker = units.groupBy(*SNAPSHOT_KEY, "broker_id").agg(
         F.expr("sort_array(collect_set(unit)) AS units")
     )
+    number = "array_position(unit_lists, b.units)"
+    numbered = f"transform(listed, b -> {struct(id='b.id', units='b.units', number=number)})"
     return (
         per_broker.groupBy(*SNAPSHOT_KEY)
-        .agg(F.expr(f"collect_list({struct(id='broker_id', units='units')}) AS listed"))
-        .selectExpr(*SNAPSHOT_KEY, f"{in_buckets('listed', 'b.id')} AS units_of")
+        .agg(
+            F.expr(f"collect_list({struct(id='broker_id', units='units')}) AS listed"),
+            F.expr("sort_array(collect_set(units)) AS unit_lists"),
+        )
+        .selectExpr(*SNAPSHOT_KEY, "unit_lists", f"{numbered} AS numbered")
+        .selectExpr(*SNAPSHOT_KEY, "unit_lists", f"{in_buckets('numbered', 'b.id')} AS units_of")
+        .selectExpr(
+            "*",
+            f"{firsts('units_of')}.id AS first_ids",
+            f"{firsts('units_of')}.number AS first_numbers",
+        )
     )
 
 
+def _entry_of(broker: str) -> str:
+    return f"get(filter({bucket('units_of', broker)}, u -> u.id = {broker}), 0)"
+
+
 def _units_of(broker: str) -> str:
-    found = f"get(filter({bucket('units_of', broker)}, u -> u.id = {broker}), 0).units"
-    return f"coalesce({found}, array(concat('broker:', {broker})))"
+    return f"coalesce({_entry_of(broker)}.units, array(concat('broker:', {broker})))"
+
+
+def _number_of(broker: str) -> str:
+    """The number of a broker's list of units; null where it has none."""
+    is_first = f"{bucket('first_ids', broker)} = {broker}"
+    number = bucket("first_numbers", broker)
+    return f"IF({is_first}, {number}, {_entry_of(broker)}.number)"
 
 
 def _hitting_units(lists: str) -> str:

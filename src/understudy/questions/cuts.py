@@ -59,6 +59,10 @@ def thresholds(
     *new_controller* the failure takes a ZooKeeper-mode controller along, and the next one drops
     dead members from every ISR (until 1.0 it leaves that to the leaders, who come to the same a
     little later). *only_touched* leaves out what the loss of *stopping* cannot change.
+
+    Nearly every partition is ``whole``: led, and everybody online and in sync. Then it does not
+    matter who leads: any ``take_without`` of its replicas, ascending in that column, block
+    ``acks=all``, or all of them where that is more than there are. Of the others it is null.
     """
     named = ", ".join(str(int(broker)) for broker in sorted(set(stopping)))
     is_touched = f"(leader IN ({named}) OR exists(replicas, r -> r IN ({named})))"
@@ -87,7 +91,7 @@ def conditions(partitions: DataFrame) -> DataFrame:
         **dict(zip(names, ("successors", "size(successors)", NO_IDS, str(NEVER)), strict=True)),
     )
     full_acks = struct(risk=text(FULL_ACKS), already="blocked", **{name: name for name in names})
-    rest = [name for name in partitions.columns if name not in (*names, "successors")]
+    rest = [name for name in partitions.columns if name not in (*names, "successors", "whole")]
     return partitions.selectExpr(*rest, f"inline(array({unavailable}, {full_acks}))")
 
 
@@ -161,6 +165,8 @@ def _with_members(partitions: DataFrame, stopping: Iterable[int]) -> DataFrame:
             f"{those(f'{in_sync} AND {online}')} AS online_members",
             f"{those(f'{in_sync} AND {can_be_lost}')} AS members",
             f"{those(f'{online} AND {may_lead}')} AS successors",
+            f"IF({is_whole} AND NOT offline AND size(others) < size(replicas),"
+            " sort_array(replicas), NULL) AS whole",
         )
     )
 
@@ -182,7 +188,7 @@ def _with_thresholds(partitions: DataFrame, *, new_controller: bool) -> DataFram
     enough = f"greatest(0, least({count} - min_isr + 1, size({left})))"
     return partitions.selectExpr(
         *_KEY,
-        *("unsavable", "leader", "offline", "blocked", "successors"),
+        *("unsavable", "leader", "offline", "blocked", "successors", "whole"),
         f"IF({one_is_enough}, successors, {left}) AS pool_with",
         f"IF({one_is_enough}, size(successors), {enough}) AS take_with",
         f"IF({one_is_enough}, {NO_IDS}, {without['pool']}) AS pool_without",

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from understudy.controller.profiles import KRAFT
-from understudy.frames import compiled_apart, small_frame, unfolded
+from understudy.frames import small_frame, unfolded
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.availability import INTERNAL_TOPICS
 from understudy.questions.before import STATUSES
@@ -52,16 +52,17 @@ def impact_of_pairs(snapshots: Snapshots, partitions: DataFrame) -> DataFrame:
         f"mode != {text(KRAFT.mode)} AND controller_id IS NOT NULL AS has_controller",
         "complete",
     )
-    parts = (
+    shaped = (
         partitions.join(F.broadcast(known), on=list(SNAPSHOT_KEY), how="inner")
-        .transform(_with_parts)
-        .transform(compiled_apart)
+        .transform(_with_shape)
         .transform(_in_flavours)
     )
+    shapes = F.broadcast(_judged_shapes(shaped.select("shape").distinct()))
+    changes = shaped.join(shapes, on="shape", how="inner")
     # As many rows as brokers, and joined with the pairs three times.
-    alone = _summed(_alone(parts), *SNAPSHOT_KEY, "flavour", "b").transform(_in_both)
+    alone = _summed(_alone(changes), *SNAPSHOT_KEY, "flavour", "b").transform(_in_both)
     alone = small_frame(alone.sparkSession, alone.collect(), alone.schema)
-    together = _summed(_together(parts), *_FLAVOUR, "a", "b")
+    together = _summed(_together(changes), *_FLAVOUR, "a", "b")
     live = snapshots.brokers.where("alive AND NOT coalesce(shutting_down, false)")
     return _put_together(_pairs(live, known), alone, together, _before(partitions))
 
@@ -69,11 +70,12 @@ def impact_of_pairs(snapshots: Snapshots, partitions: DataFrame) -> DataFrame:
 # --- Partitions and the sets of their brokers that fail -----------------------------------------
 
 
-def _with_parts(partitions: DataFrame) -> DataFrame:
-    """What an outcome depends on: how long each list is, and the part of each broker in them.
+def _with_shape(partitions: DataFrame) -> DataFrame:
+    """``shape``: all that an outcome depends on, who the brokers are not being part of it.
 
-    A new controller takes every replica that is not online out of the ISRs (``kept_anew``). Only
-    there do the two flavours of an event differ.
+    That is how long each list is, and the part of each broker in them, a bit for each. A cluster
+    has many partitions and few shapes. A new controller takes every replica that is not online out
+    of the ISRs (``kept_anew``). Only there do the two flavours of an event differ.
     """
     lists = {
         "isr": f"coalesce(isr, {NO_IDS})",
@@ -84,12 +86,6 @@ def _with_parts(partitions: DataFrame) -> DataFrame:
         "clean": "filter(online_isr, r -> array_contains(online_replicas, r))",
         "eligible": "online_elr",
     }
-    part = struct(
-        id="i",
-        leads="coalesce(leader = i, false)",
-        **{name: f"CAST(array_contains({name}, i) AS INT)" for name in _LISTS},
-    )
-    nobody = struct(id="CAST(NULL AS INT)", leads="false", **dict.fromkeys(_LISTS, "0"))
     listed = partitions.selectExpr(
         *(*SNAPSHOT_KEY, "topic", "is_kraft", "has_controller", "controller_id", "has_state"),
         *("min_isr", "leader", "was_led", "was_acks_all_blocked", "ids"),
@@ -97,34 +93,70 @@ def _with_parts(partitions: DataFrame) -> DataFrame:
         "coalesce(unclean_allowed, false) AS may_be_unclean",
         *(f"{ids} AS {name}" for name, ids in lists.items()),
     )
+    bits = " + ".join(
+        f"IF(array_contains({name}, i), {1 << place}, 0)" for place, name in enumerate(_LISTS, 1)
+    )
+    known = ("is_kraft", "has_state", "min_isr", "was_led", "was_acks_all_blocked", "replication")
+    shape = struct(
+        **{name: name for name in (*known, "may_be_unclean")},
+        internal=f"array_position(array({', '.join(map(text, INTERNAL_TOPICS))}), topic)",
+        whole=struct(**{name: f"size({name})" for name in _LISTS}),
+        parts=f"transform(ids, i -> IF(coalesce(leader = i, false), 1, 0) + {bits})",
+    )
     return listed.selectExpr(
-        *(name for name in listed.columns if name not in ("leader", "ids", *_LISTS)),
+        *(*SNAPSHOT_KEY, "has_controller", "controller_id", "ids", f"{shape} AS shape"),
         "IF(has_controller AND size(isr) != size(kept_anew), array(false, true), array(NULL))"
         " AS flavours",
-        struct(**{name: f"size({name})" for name in _LISTS}) + " AS whole",
-        f"concat(array({nobody}), transform(ids, i -> {part})) AS parts",
     )
 
 
-def _in_flavours(parts: DataFrame) -> DataFrame:
+def _in_flavours(shaped: DataFrame) -> DataFrame:
     """``flavour``: whether a new controller looks; null where that makes no difference."""
-    return parts.selectExpr(
-        *(name for name in parts.columns if name != "flavours"),
-        "explode_outer(flavours) AS flavour",
+    kept = ("has_controller", "controller_id", "ids")
+    return shaped.selectExpr(
+        *SNAPSHOT_KEY, *kept, "shape AS plain", "explode_outer(flavours) AS flavour"
+    ).selectExpr(*SNAPSHOT_KEY, *kept, "flavour", "struct(plain.*, flavour) AS shape")
+
+
+def _judged_shapes(shapes: DataFrame) -> DataFrame:
+    """The few shapes with what each broker, and each two of them, change by failing.
+
+    ``alone``: what nobody's failure gives comes first. ``together``: beyond what each of the two
+    does; ``n`` and ``m`` are their places.
+    """
+    part = struct(
+        leads="p & 1 = 1",
+        **{name: f"shiftright(p, {place}) & 1" for place, name in enumerate(_LISTS, 1)},
+    )
+    nobody = struct(leads="false", **dict.fromkeys(_LISTS, "0"))
+    # Everybody with nobody, nobody being the first; then everybody with everybody after them.
+    pair = struct(x="x", y="y", n="n", m="IF(n = 0, m, n + m + 1)")
+    later = "slice(parts, IF(n = 0, 1, n + 2), size(parts))"
+    pairs = f"flatten(transform(parts, (x, n) -> transform({later}, (y, m) -> {pair})))"
+    first = "get(outcomes, 0)"
+    both = f"get(outcomes, p.n) + get(outcomes, p.m) - {first}"
+    change = struct(n="p.n - 1", m="p.m - 1", change=f"get(outcomes, i) - ({both}) + {_TWO_EACH}L")
+    return (
+        shapes.selectExpr("shape", "shape.*")
+        .selectExpr("*", f"concat(array({nobody}), transform(parts, p -> {part})) AS all_parts")
+        .drop("parts")
+        .withColumnRenamed("all_parts", "parts")
+        .selectExpr("*", f"{pairs} AS pairs")
+        .transform(_with_outcomes)
+        .selectExpr(
+            "shape",
+            f"transform(slice(outcomes, 1, size(parts)), (o, n) -> o - IF(n = 0, 0L, {first})"
+            f" + {_TWO_EACH}L) AS alone",
+            f"filter(transform(pairs, (p, i) -> {change}), c -> c.n >= 0) AS together",
+        )
     )
 
 
-def _alone(parts: DataFrame) -> DataFrame:
+def _alone(changes: DataFrame) -> DataFrame:
     """What nobody's failure gives (``b`` null), and what *b* changes by itself."""
-    single = f"transform(parts, y -> {struct(x='get(parts, 0)', y='y')})"
-    change = struct(
-        b="y.id",
-        change=f"get(outcomes, n) - IF(n = 0, 0L, get(outcomes, 0)) + {_TWO_EACH}L",
-    )
     kept = (*SNAPSHOT_KEY, "flavour")
-    judged = parts.selectExpr("*", f"{single} AS pairs").transform(_with_outcomes, *kept, "parts")
-    rows = unfolded(judged, f"transform(parts, (y, n) -> {change})", *kept)
-    return rows.selectExpr(*kept, "item.*")
+    rows = unfolded(changes, "alone", *kept, "ids")
+    return rows.selectExpr(*kept, "get(ids, place - 1) AS b", "item AS change")
 
 
 def _in_both(sums: DataFrame) -> DataFrame:
@@ -137,27 +169,19 @@ def _in_both(sums: DataFrame) -> DataFrame:
     )
 
 
-def _together(parts: DataFrame) -> DataFrame:
+def _together(changes: DataFrame) -> DataFrame:
     """What *a* and *b* change together beyond what each of them does."""
-    # Everybody with nobody, nobody being the first; then everybody with everybody after them.
-    pair = struct(x="x", y="y", n="n", m="IF(n = 0, m, n + m + 1)")
-    later = "slice(parts, IF(n = 0, 1, n + 2), size(parts))"
-    pairs = f"flatten(transform(parts, (x, n) -> transform({later}, (y, m) -> {pair})))"
-    alone = "get(outcomes, p.n) + get(outcomes, p.m) - get(outcomes, 0)"
-    change = struct(a="p.x.id", b="p.y.id", change=f"get(outcomes, i) - ({alone}) + {_TWO_EACH}L")
-    changes = f"filter(transform(pairs, (p, i) -> {change}), c -> c.a IS NOT NULL)"
     takes_controller = "has_controller AND coalesce(controller_id IN (a, b), false)"
     kept = (*SNAPSHOT_KEY, "flavour", "has_controller", "controller_id")
-    judged = parts.selectExpr("*", f"{pairs} AS pairs").transform(_with_outcomes, *kept, "pairs")
     return (
-        unfolded(judged, changes, *kept)
-        .selectExpr(*kept, "item.*")
-        .selectExpr("*", f"{takes_controller} AS new_controller")
+        unfolded(changes, "together", *kept, "ids")
+        .selectExpr(*kept, "get(ids, item.n) AS a", "get(ids, item.m) AS b", "item.change")
+        .selectExpr(*kept, "a", "b", "change", f"{takes_controller} AS new_controller")
         .where("coalesce(flavour = new_controller, true)")
     )
 
 
-def _with_outcomes(parts: DataFrame, *kept: str) -> DataFrame:
+def _with_outcomes(shapes: DataFrame) -> DataFrame:
     """``outcomes``: for each of ``pairs``, what is left when both fail, as one number.
 
     ZooKeeper (onBrokerFailure): a leader that is online stays, and the failed leave the ISR; else
@@ -169,7 +193,7 @@ def _with_outcomes(parts: DataFrame, *kept: str) -> DataFrame:
     left = struct(
         stays="was_led AND NOT p.x.leads AND NOT p.y.leads",
         is_seen="NOT is_kraft OR p.x.isr + p.y.isr > 0",
-        touched="p.x.id IS NOT NULL OR p.y.id IS NOT NULL",
+        touched="p.n > 0 OR p.m > 0",
         **{name: f"whole.{name} - p.x.{name} - p.y.{name}" for name in _LISTS},
     )
     in_sync = """CASE
@@ -183,14 +207,13 @@ def _with_outcomes(parts: DataFrame, *kept: str) -> DataFrame:
     eligible = "(is_kraft AND l.isr = 0 AND l.eligible > 0)"
     is_unclean = f"has_state AND NOT l.stays AND l.is_seen AND l.clean = 0 AND NOT {eligible}"
     seen = struct(in_sync=in_sync, stays="l.stays", touched="l.touched", unclean=is_unclean)
-    # Each step is a loop that is small enough to be compiled.
     for name, made in (
         ("lefts", f"transform(pairs, p -> {left})"),
         ("seen", f"transform(lefts, l -> {seen})"),
         ("outcomes", f"transform(seen, o -> {_digits()})"),
     ):
-        parts = compiled_apart(parts.selectExpr("*", f"{made} AS {name}"))
-    return parts.select(*kept, "outcomes")
+        shapes = shapes.selectExpr("*", f"{made} AS {name}")
+    return shapes
 
 
 def _digits() -> str:
@@ -214,17 +237,20 @@ def _digits() -> str:
     }
     at_risk = f"was_led AND (NOT o.stays OR {offline} OR (NOT was_acks_all_blocked AND {blocked}))"
     conditions |= {
-        name: f"topic = {text(topic)} AND {at_risk}" for name, topic in _INTERNAL.items()
+        name: f"internal = {place} AND {at_risk}" for place, name in enumerate(_INTERNAL, 1)
     }
     places = {name: 1 << (_DIGIT * place) for place, name in enumerate(_COUNTS)}
     return " + ".join(f"IF({conditions[name]}, {places[name]}L, 0L)" for name in _COUNTS)
 
 
 def _summed(changes: DataFrame, *key: str) -> DataFrame:
-    def of(place: int) -> str:
-        return f"sum((shiftright(change, {_DIGIT * place}) & 15) - 2)"
+    """The counts; of each change there are many, so that it is taken apart once."""
 
-    return changes.groupBy(*key).agg(
+    def of(place: int) -> str:
+        return f"sum(times * ((shiftright(change, {_DIGIT * place}) & 15) - 2))"
+
+    counted = changes.groupBy(*key, "change").agg(F.expr("count(1) AS times"))
+    return counted.groupBy(*key).agg(
         *(F.expr(f"{of(place)} AS {name}") for place, name in enumerate(_COUNTS))
     )
 
