@@ -16,6 +16,8 @@ from understudy.errors import BadInputError, UsageError
 from understudy.names import SNAPSHOT_KEY
 
 _NO_IDS: Final = "CAST(array() AS ARRAY<INT>)"
+# What decides which rules hold for a snapshot.
+_RULING: Final = ("mode", "release", "metadata_version", "elr_enabled", "controller_id")
 _IN_A_RECORD: Final = (
     ("leader_epoch", "0"),
     ("partition_epoch", "0"),
@@ -94,7 +96,8 @@ class Snapshots:
             rows = rows.where(F.col("taken_at") <= F.lit(instant(at)))
         clusters = F.sort_array(F.collect_set("cluster")).alias("clusters")
         newest = F.max_by(
-            F.struct(*SNAPSHOT_KEY), F.struct("taken_at", F.length("snapshot_id"), "snapshot_id")
+            F.struct(*SNAPSHOT_KEY, *_RULING),
+            F.struct("taken_at", F.length("snapshot_id"), "snapshot_id"),
         )
         found = rows.agg(clusters, newest.alias("newest")).first()
         if found is None or found.newest is None:
@@ -105,13 +108,18 @@ class Snapshots:
         is_newest = (F.col("cluster") == found.newest.cluster) & (
             F.col("snapshot_id") == found.newest.snapshot_id
         )
-        # And since it is the same in every row, no row has to carry it.
+        # And since it is the same in every row, no row has to carry it; what holds for all rows
+        # leaves out of the plan whatever is about other rules.
         key = {name: F.lit(found.newest[name]) for name in SNAPSHOT_KEY}
+        ruling = {
+            name: F.lit(found.newest[name]).cast(schemas.SNAPSHOTS[name].dataType)
+            for name in _RULING
+        }
         chosen = self._each(lambda table: table.where(is_newest).withColumns(key))
         # Of one snapshot all but the partitions is little: it is grouped without a shuffle.
         return replace(
             chosen,
-            snapshots=chosen.snapshots.coalesce(1),
+            snapshots=chosen.snapshots.coalesce(1).withColumns(ruling),
             brokers=chosen.brokers.coalesce(1),
             topics=chosen.topics.coalesce(1),
             configs=chosen.configs.coalesce(1),

@@ -147,11 +147,8 @@ def named_down() -> str:
             *(f"forall({ids}, b -> array_contains(replicas, b))" for ids in others.values()),
         )
     )
-    strangers = (
-        f"filter(concat({', '.join(others.values())}, array(leader)),"
-        f" b -> b >= 0 AND NOT array_contains(replicas, b) AND NOT {is_known('b')})"
-    )
-    found = f"concat(filter(replicas, b -> NOT {is_known('b')}), {strangers})"
+    everybody = f"concat(replicas, {', '.join(others.values())}, array(leader))"
+    found = f"filter(array_distinct({everybody}), b -> b >= 0 AND NOT {is_known('b')})"
     # A condition makes no lists, and it is all that most partitions come to.
     return f"IF({all_live} AND {no_strangers}, {NO_IDS}, {found})"
 

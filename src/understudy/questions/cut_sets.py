@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from understudy.frames import small_frame, unfolded
+from understudy.frames import compiled_apart, small_frame, unfolded
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.buckets import bucket, firsts, in_buckets
 from understudy.questions.cuts import FULL_ACKS, NEVER, UNAVAILABLE
@@ -166,6 +166,7 @@ def _sets_of_brokers(partitions: DataFrame, largest: int | None) -> DataFrame:
         f"IF({_fits('whole')}, NULL, {_of_at_most(offline_sets(), most)}) AS of_offline",
         f"IF({_fits('whole')}, NULL, {_of_at_most(blocking_sets(), most)}) AS of_blocking",
     )
+    listed = compiled_apart(listed)
     packed = f"IF({_fits('s')}, {_number(*(_member('s', n) for n in range(_DIGITS)))}, NULL)"
     lists = "concat(of_offline, of_blocking)"
     numbered = listed.selectExpr(
@@ -251,6 +252,7 @@ def _sets_of_units(partitions: DataFrame, units: DataFrame) -> DataFrame:
         .agg(*(F.expr(f"sum({name}) AS {name}") for name in counted))
         .join(known, list(SNAPSHOT_KEY), "left")
         .transform(_as_any_other)
+        .transform(compiled_apart)
     )
     of_offline = f"IF(offline, {_NO_LISTS}, array(array_append(successors, leader)))"
     of_blocking = (
@@ -258,16 +260,15 @@ def _sets_of_units(partitions: DataFrame, units: DataFrame) -> DataFrame:
         f"transform({_chosen('pool_with', 'take_with')}, s -> array_append(s, leader)),"
         f" {_chosen('pool_without', 'take_without')}))"
     )
-    hitting = kinds.selectExpr(
-        *_COUNTED,
-        f"{_hitting_units(of_offline)} AS of_offline",
-        f"{_hitting_units(of_blocking)} AS of_blocking",
-    ).selectExpr(
-        *_COUNTED,
-        f"{_minimal('of_offline')} AS of_offline",
-        f"{_minimal('of_blocking')} AS of_blocking",
+    sets = kinds.selectExpr(
+        *_COUNTED, f"{of_offline} AS of_offline", f"{of_blocking} AS of_blocking"
     )
-    sets = hitting.selectExpr("*", "size(of_offline) AS offline_count")
+    for step in (_hitting_units, _minimal):
+        sets = compiled_apart(sets).selectExpr(
+            *_COUNTED,
+            *(f"{step(name)} AS {name}" for name in ("of_offline", "of_blocking")),
+        )
+    sets = compiled_apart(sets).selectExpr("*", "size(of_offline) AS offline_count")
     return unfolded(sets, "concat(of_offline, of_blocking)", *_COUNTED, "offline_count").selectExpr(
         *_COUNTED, "place < offline_count AS is_offline", "item AS units"
     )

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from understudy.controller.profiles import KRAFT
-from understudy.frames import small_frame, unfolded
+from understudy.frames import compiled_apart, small_frame, unfolded
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.availability import INTERNAL_TOPICS
 from understudy.questions.before import STATUSES
@@ -55,6 +55,7 @@ def impact_of_pairs(snapshots: Snapshots, partitions: DataFrame) -> DataFrame:
     shaped = (
         partitions.join(F.broadcast(known), on=list(SNAPSHOT_KEY), how="inner")
         .transform(_with_shape)
+        .transform(compiled_apart)
         .transform(_in_flavours)
     )
     shapes = F.broadcast(_judged_shapes(shaped.select("shape").distinct()))
@@ -103,7 +104,7 @@ def _with_shape(partitions: DataFrame) -> DataFrame:
         whole=struct(**{name: f"size({name})" for name in _LISTS}),
         parts=f"transform(ids, i -> IF(coalesce(leader = i, false), 1, 0) + {bits})",
     )
-    return listed.selectExpr(
+    return compiled_apart(listed).selectExpr(
         *(*SNAPSHOT_KEY, "has_controller", "controller_id", "ids", f"{shape} AS shape"),
         "IF(has_controller AND size(isr) != size(kept_anew), array(false, true), array(NULL))"
         " AS flavours",
