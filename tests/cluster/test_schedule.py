@@ -144,7 +144,7 @@ try:
     from airflow.dag_processing.dagbag import DagBag
 except ImportError:
     from airflow.models import DagBag
-bag = DagBag(dag_folder=sys.argv[1], include_examples=False)
+bag = DagBag(dag_folder=sys.argv[1])
 assert not bag.import_errors, bag.import_errors
 dag = bag.dags["understudy_audit"]
 assert [task.task_id for task in dag.topological_sort()] == ["load", "audit"]
