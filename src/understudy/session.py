@@ -40,9 +40,6 @@ SETTINGS: Final = {
     # Settings are compared without regard to case, in ASCII; the first word that ICU puts into
     # lower case loads its tables, which takes seconds.
     "spark.sql.icu.caseMappings.enabled": "false",
-    # One method for all sides of a union has room in memory for all their groups at the same time,
-    # in every task, though a task is of one side; a default heap does not hold them.
-    "spark.sql.codegen.wholeStage.union.enabled": "false",
     # Lets a small frame that is kept in memory have few partitions; it would have 200.
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
     # Batches that were put on disk are held a hundred at a time while they are read back; with
