@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import os
 import sys
 import tempfile
 import time
@@ -232,6 +233,8 @@ def _through_spark(folder: Path, open_ones: ExitStack) -> Route:
     from conformance import spark_route  # noqa: PLC0415 - only who wants Spark starts it
     from understudy.session import session  # noqa: PLC0415
 
+    # What is known of twenty thousand clusters is more than the heap of a session by default.
+    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 3g pyspark-shell")
     spark = open_ones.enter_context(session("conformance"))
     return lambda _family, cases: spark_route.replayed(spark, folder, cases)
 
