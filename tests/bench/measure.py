@@ -50,7 +50,6 @@ FEW_BROKERS: Final = 100
 QUESTIONS: Final = (
     Comparison("every_broker", "replay", at_most=3),
     Comparison("every_pair", "scan_and_group"),
-    Comparison("cut_pairs", "scan_and_group", at_most=2),
     Comparison("cut_sets_by_rack", "scan_and_group", at_most=2),
     Comparison("cut_sets", "scan_and_group", at_most=2),
     Comparison("ok_to_stop", "scan", at_most=1.5),
@@ -230,14 +229,8 @@ def _verb(*arguments: str) -> None:
 
 @measure
 def cut_sets(room: Room) -> None:
-    """Every minimal set of brokers, of whatever size, for both risks."""
+    """Every minimal set of brokers, of whatever size, for both risks: all pairs are among them."""
     _cut_sets(room)
-
-
-@measure
-def cut_pairs(room: Room) -> None:
-    """The availability of all pairs: what any one broker or any two together take down."""
-    _cut_sets(room, largest=2)
 
 
 @measure
@@ -246,14 +239,14 @@ def cut_sets_by_rack(room: Room) -> None:
     _cut_sets(room, by_rack=True)
 
 
-def _cut_sets(room: Room, *, by_rack: bool = False, largest: int | None = None) -> None:
+def _cut_sets(room: Room, *, by_rack: bool = False) -> None:
     from understudy.questions import cut_sets as sets  # noqa: PLC0415
     from understudy.questions import cuts  # noqa: PLC0415
 
     with _opened(room) as snapshots:
         units = sets.racks(snapshots.brokers) if by_rack else None
         partitions = sets.weighed(cuts.thresholds(snapshots))
-        _drop(sets.cut_sets(sets.cut_sets_by_topic(partitions, units, largest=largest)))
+        _drop(sets.cut_sets(sets.cut_sets_by_topic(partitions, units)))
 
 
 @measure

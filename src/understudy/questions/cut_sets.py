@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from understudy.frames import compiled_apart, small_frame, unfolded
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.buckets import bucket, firsts, in_buckets
-from understudy.questions.cuts import FULL_ACKS, NEVER, UNAVAILABLE
+from understudy.questions.cuts import FULL_ACKS, UNAVAILABLE
 from understudy.schemas import INT, STRING
 from understudy.sql import NO_IDS, null, struct, text
 
@@ -43,10 +43,8 @@ def weighed(partitions: DataFrame, weights: DataFrame | None = None) -> DataFram
     )
 
 
-def cut_sets_by_topic(
-    partitions: DataFrame, units: DataFrame | None = None, *, largest: int | None = None
-) -> DataFrame:
-    """One row per topic, risk and minimal set, of whatever size or of up to *largest* brokers.
+def cut_sets_by_topic(partitions: DataFrame, units: DataFrame | None = None) -> DataFrame:
+    """One row per topic, risk and minimal set, of whatever size.
 
     *partitions* are those of ``cuts.thresholds`` with a weight. ``partitions`` and ``weight`` of a
     row are of those for which this very set is minimal. What the sets are says :func:`named`.
@@ -56,7 +54,7 @@ def cut_sets_by_topic(
     """
     members: tuple[str, ...] = _PACKED
     if units is None:
-        rows = _sets_of_brokers(partitions, largest)
+        rows = _sets_of_brokers(partitions)
     else:
         rows, members = _sets_of_units(partitions, units), ("units",)
     # Whatever is grouped later, by set or by set and topic, lies together from here on.
@@ -153,9 +151,8 @@ def _unpacked() -> str:
     return f"CASE WHEN packed IS NULL THEN wide {many} ELSE {NO_IDS} END"
 
 
-def _sets_of_brokers(partitions: DataFrame, largest: int | None) -> DataFrame:
+def _sets_of_brokers(partitions: DataFrame) -> DataFrame:
     """A row per partition and minimal set, ``is_offline`` where that is the risk."""
-    most = NEVER if largest is None else largest
     listed = partitions.selectExpr(
         *(*SNAPSHOT_KEY, "topic", "1L AS partitions", "weight"),
         f"IF({_fits('whole')}, size(whole), NULL) AS replication",
@@ -163,17 +160,16 @@ def _sets_of_brokers(partitions: DataFrame, largest: int | None) -> DataFrame:
         "blocked",
         *(f"{_member('whole', place)} AS {name}" for place, name in enumerate("xyz")),
         # Only where the numbers above do not say it.
-        f"IF({_fits('whole')}, NULL, {_of_at_most(offline_sets(), most)}) AS of_offline",
-        f"IF({_fits('whole')}, NULL, {_of_at_most(blocking_sets(), most)}) AS of_blocking",
+        f"IF({_fits('whole')}, NULL, {offline_sets()}) AS of_offline",
+        f"IF({_fits('whole')}, NULL, {blocking_sets()}) AS of_blocking",
     )
     listed = compiled_apart(listed)
     packed = f"IF({_fits('s')}, {_number(*(_member('s', n) for n in range(_DIGITS)))}, NULL)"
     lists = "concat(of_offline, of_blocking)"
     numbered = listed.selectExpr(
         *(*_COUNTED, f"{lists} AS wide_sets"),
-        f"IF(replication IS NULL, size(of_offline), IF(replication <= {most}, 1, 0))"
-        " AS offline_count",
-        f"IF(replication IS NULL, transform({lists}, s -> {packed}), {_of_whole(most)}) AS sets",
+        "IF(replication IS NULL, size(of_offline), 1) AS offline_count",
+        f"IF(replication IS NULL, transform({lists}, s -> {packed}), {_of_whole()}) AS sets",
     )
     return unfolded(numbered, "sets", *_COUNTED, "offline_count", "wide_sets").selectExpr(
         *_COUNTED,
@@ -183,21 +179,17 @@ def _sets_of_brokers(partitions: DataFrame, largest: int | None) -> DataFrame:
     )
 
 
-def _of_at_most(sets: str, most: int) -> str:
-    return sets if most == NEVER else f"filter({sets}, s -> size(s) <= {int(most)})"
-
-
-def _of_whole(most: int) -> str:
+def _of_whole() -> str:
     """The sets of a whole partition with replicas x, y and z, or the first of them."""
     everyone, nobody = _number("x", "y", "z"), "CAST(array() AS ARRAY<BIGINT>)"
     pairs = f"array({_number('x', 'y')}, {_number('x', 'z')}, {_number('y', 'z')})"
     each = [_number(name) for name in "xyz"]
-    blocking = f"""CASE WHEN blocked OR taken > {most} THEN {nobody}
+    blocking = f"""CASE WHEN blocked THEN {nobody}
         WHEN taken = replication THEN array({everyone})
         WHEN taken = 2 THEN {pairs}
         WHEN replication = 2 THEN array({each[0]}, {each[1]})
         ELSE array({", ".join(each)}) END"""
-    return f"concat(IF(replication <= {most}, array({everyone}), {nobody}), {blocking})"
+    return f"concat(array({everyone}), {blocking})"
 
 
 def offline_sets() -> str:
