@@ -15,6 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from understudy.controller.kraft.interpreter import FIRST_REPLICAS
@@ -28,8 +29,7 @@ from understudy.frames import Tables
 from understudy.garbage import rarely_collected
 from understudy.names import PARTITION_KEY, SCENARIO_KEY, SNAPSHOT_KEY, TOPIC_KEY
 from understudy.schemas import PARTITION_STATES, PARTITIONS, REPLAY_TABLES, REPLICA_STATES
-from understudy.sql import NO_IDS, select, struct, text
-from understudy.sql import Rows as Query
+from understudy.sql import NO_IDS, struct, text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,16 +69,12 @@ def tables(
     the second half is wanted. One that is taken ``natively`` wants no partition that ``is_plain``.
     *profiles* are those there are.
     """
-    settings = Query.of(configs).where(f"key IN ({', '.join(map(text, DECISIVE_SETTINGS))})")
-    known = _known(
-        Query.of(snapshots), Query.of(brokers), topics=Query.of(topics), settings=settings
-    ).kept()
-    scoped = _with_scope_keys(Query.of(scenarios), known, Query.of(scopes)).kept()
-    keyed = _with_touch_keys(Query.of(partitions), known).kept()
+    known = _known(snapshots, brokers, topics, configs)
+    scoped = _with_scope_keys(scenarios, known, scopes)
+    keyed = _with_touch_keys(partitions, known)
     feed = (
         _headers(scoped, known)
-        .union(_touched(keyed, scoped, settings, has_kraft=KRAFT.name in profiles))
-        .frame()
+        .unionAll(_touched(keyed, scoped, configs, has_kraft=KRAFT.name in profiles))
         .repartition(*SCENARIO_KEY)
         .sortWithinPartitions(*SCENARIO_KEY, "part.topic", "part.partition")
     )
@@ -91,7 +87,7 @@ def tables(
     def with_untouched(name: str, table: DataFrame) -> DataFrame:
         if name not in settled:
             return table
-        return table.unionAll(settled[name](_untouched(keyed, scoped)).frame())
+        return table.unionAll(settled[name](_untouched(keyed, scoped)))
 
     return Interpreted(found.each(with_untouched), done)
 
@@ -158,7 +154,7 @@ def scope_rows(
             )
 
 
-def _with_scope_keys(scenarios: Query, known: Query, scopes: Query) -> Query:
+def _with_scope_keys(scenarios: DataFrame, known: DataFrame, scopes: DataFrame) -> DataFrame:
     """Scenarios with ``keys``, what they can touch."""
     keys = f"""CASE
       WHEN resumed IS NOT NULL THEN array(xxhash64(cluster_number, {_UNFINISHED}))
@@ -169,18 +165,18 @@ def _with_scope_keys(scenarios: Query, known: Query, scopes: Query) -> Query:
         transform(on_brokers, b -> {_broker_key("b")}),
         transform(of_topics, t -> {_topic_key("t")}),
         transform(named, p -> {_partition_key("p.topic", "p.partition")})) END"""
-    about = known.select(*SNAPSHOT_KEY, "cluster_number", "snapshot.profile")
+    about = known.selectExpr(*SNAPSHOT_KEY, "cluster_number", "snapshot.profile")
     return (
-        scenarios.join(about, SNAPSHOT_KEY, broadcast=True)
-        .join(scopes, ("number", "profile"), broadcast=True)
-        .select(
+        scenarios.join(about.hint("broadcast"), on=list(SNAPSHOT_KEY))
+        .join(scopes.hint("broadcast"), on=["number", "profile"])
+        .selectExpr(
             *(*SCENARIO_KEY, "events", "resumed", "natively", "profile", "everything"),
             f"{keys} AS keys",
         )
     )
 
 
-def _with_touch_keys(partitions: Query, known: Query) -> Query:
+def _with_touch_keys(partitions: DataFrame, known: DataFrame) -> DataFrame:
     """Partitions with the keys they answer to (Scope.touches, always_touched)."""
     unfinished = "size(adding) + size(removing) > 0 OR array_contains(queued_topics, topic)"
     in_trouble = f"""NOT has_state OR NOT array_contains(live, leader)
@@ -199,36 +195,40 @@ def _with_touch_keys(partitions: Query, known: Query) -> Query:
           IF({unfinished}, xxhash64(cluster_number, {_UNFINISHED}), NULL),
           IF({is_first}, xxhash64(cluster_number, {_FIRST}), NULL)),
         transform({on}, b -> {_broker_key("b")}))"""
-    about = known.select(
+    about = known.selectExpr(
         *(*SNAPSHOT_KEY, "cluster_number", "live", "queued_topics"),
         *("snapshot.profile", "snapshot.elr_enabled"),
     )
-    return partitions.join(about, SNAPSHOT_KEY, broadcast=True).select(
+    return partitions.join(about.hint("broadcast"), on=list(SNAPSHOT_KEY)).selectExpr(
         *PARTITIONS.names, "live", "elr_enabled", "is_plain", f"{keys} AS keys"
     )
 
 
-def _touched(keyed: Query, scenarios: Query, settings: Query, *, has_kraft: bool) -> Query:
+def _touched(
+    keyed: DataFrame, scenarios: DataFrame, configs: DataFrame, *, has_kraft: bool
+) -> DataFrame:
     """A row for each partition a scenario may touch, once or more often."""
-    wanted = scenarios.select("scenario", "natively", "explode(keys) AS key")
+    wanted = scenarios.selectExpr("scenario", "natively", "explode(keys) AS key")
     found = (
-        keyed.select(*PARTITIONS.names, "is_plain", "explode(keys) AS key")
-        .join(wanted, ("key",), broadcast=True)
+        keyed.selectExpr(*PARTITIONS.names, "is_plain", "explode(keys) AS key")
+        .join(wanted.hint("broadcast"), on="key")
         .where("NOT (natively AND is_plain)")
-        .join(_topic_settings(settings), TOPIC_KEY, "LEFT")
+        .join(_topic_settings(configs), on=list(TOPIC_KEY), how="left")
     )
     found = (
-        found.join(_first_replicas(keyed), TOPIC_KEY, "LEFT")
+        found.join(_first_replicas(keyed), on=list(TOPIC_KEY), how="left")
         if has_kraft
-        else found.select("*", f"CAST(NULL AS INT) AS {FIRST_REPLICAS}")
+        else found.withColumn(FIRST_REPLICAS, F.lit(None).cast("int"))
     )
     partition = struct(**{name: name for name in (*_PARTITION_COLUMNS, "settings", FIRST_REPLICAS)})
-    return found.select(*SCENARIO_KEY, f"CAST(NULL AS {_HEADER}) AS header", f"{partition} AS part")
+    return found.selectExpr(
+        *SCENARIO_KEY, f"CAST(NULL AS {_HEADER}) AS header", f"{partition} AS part"
+    )
 
 
-def _first_replicas(keyed: Query) -> Query:
+def _first_replicas(keyed: DataFrame) -> DataFrame:
     """What bounds the min ISR of topics, where it counts: with eligible leader replicas."""
-    return keyed.where("partition = 0 AND elr_enabled").select(
+    return keyed.where("partition = 0 AND elr_enabled").selectExpr(
         *TOPIC_KEY, f"size(replicas) AS {FIRST_REPLICAS}"
     )
 
@@ -256,25 +256,33 @@ def _fields(struct_type: str) -> list[str]:
     return [field.split(":")[0] for field in struct_type[7:-1].split(", ")]
 
 
-def _known(snapshots: Query, brokers: Query, *, topics: Query, settings: Query) -> Query:
+def _known(
+    snapshots: DataFrame, brokers: DataFrame, topics: DataFrame, configs: DataFrame
+) -> DataFrame:
     """One row per snapshot: what the whole cluster has in common. As small as its brokers."""
     broker = struct(**{name: name for name in _fields(_BROKER)})
-    sides = (
-        brokers.grouped(
-            SNAPSHOT_KEY,
-            f"array_sort(collect_list({broker})) AS brokers",
+    registered = brokers.groupBy(*SNAPSHOT_KEY).agg(
+        F.expr(f"array_sort(collect_list({broker})) AS brokers"),
+        F.expr(
             "collect_list(IF(alive AND NOT coalesce(shutting_down, false), broker_id, NULL))"
-            " AS live",
+            " AS live"
         ),
-        topics.where("queued_for_deletion").grouped(
-            SNAPSHOT_KEY, "array_sort(collect_list(topic)) AS queued_topics"
-        ),
-        settings.where("scope != 'topic'").grouped(SNAPSHOT_KEY, _ALL_SETTINGS),
+    )
+    queued = (
+        topics.where("queued_for_deletion")
+        .groupBy(*SNAPSHOT_KEY)
+        .agg(F.expr("array_sort(collect_list(topic)) AS queued_topics"))
+    )
+    setting = struct(scope="scope", name="name", key="key", value="value")
+    settings = (
+        configs.where(f"key IN ({', '.join(map(text, DECISIVE_SETTINGS))}) AND scope != 'topic'")
+        .groupBy(*SNAPSHOT_KEY)
+        .agg(F.expr(f"array_sort(collect_list({setting})) AS settings"))
     )
     known = snapshots
-    for side in sides:
-        known = known.join(side, SNAPSHOT_KEY, "LEFT", broadcast=True)
-    return known.select(
+    for side in (registered, queued, settings):
+        known = known.join(side.hint("broadcast"), on=list(SNAPSHOT_KEY), how="left")
+    return known.selectExpr(
         *SNAPSHOT_KEY,
         f"{_NUMBER} AS cluster_number",
         f"{struct(**{name: name for name in _fields(_SNAPSHOT)})} AS snapshot",
@@ -285,18 +293,16 @@ def _known(snapshots: Query, brokers: Query, *, topics: Query, settings: Query) 
     )
 
 
-_ALL_SETTINGS: Final = (
-    "array_sort(collect_list("
-    f"{struct(scope='scope', name='name', key='key', value='value')})) AS settings"
-)
+def _topic_settings(configs: DataFrame) -> DataFrame:
+    setting = struct(scope="scope", name="name", key="key", value="value")
+    return (
+        configs.where(f"key IN ({', '.join(map(text, DECISIVE_SETTINGS))}) AND scope = 'topic'")
+        .groupBy(*SNAPSHOT_KEY, F.col("name").alias("topic"))
+        .agg(F.expr(f"array_sort(collect_list({setting})) AS settings"))
+    )
 
 
-def _topic_settings(settings: Query) -> Query:
-    of_topics = settings.where("scope = 'topic'").select("*", "name AS topic")
-    return of_topics.grouped(TOPIC_KEY, _ALL_SETTINGS)
-
-
-def _headers(scenarios: Query, known: Query) -> Query:
+def _headers(scenarios: DataFrame, known: DataFrame) -> DataFrame:
     header = struct(
         **{
             name: name
@@ -309,7 +315,7 @@ def _headers(scenarios: Query, known: Query) -> Query:
         if field.name in _PARTITION_COLUMNS
     )
     partition = f"STRUCT<{columns}, settings: ARRAY<{_SETTING}>, {FIRST_REPLICAS}: INT>"
-    return scenarios.join(known, SNAPSHOT_KEY, broadcast=True).select(
+    return scenarios.join(known.hint("broadcast"), on=list(SNAPSHOT_KEY)).selectExpr(
         *SCENARIO_KEY, f"{header} AS header", f"CAST(NULL AS {partition}) AS part"
     )
 
@@ -317,23 +323,23 @@ def _headers(scenarios: Query, known: Query) -> Query:
 # --- Partitions nobody touches --------------------------------------------------------------------
 
 
-def _untouched(keyed: Query, scenarios: Query) -> Query:
-    partly = scenarios.where("NOT everything AND resumed IS NULL").select(
+def _untouched(keyed: DataFrame, scenarios: DataFrame) -> DataFrame:
+    partly = scenarios.where("NOT everything AND resumed IS NULL").selectExpr(
         *SCENARIO_KEY, "profile", "keys AS scope_keys"
     )
-    return keyed.join(partly, SNAPSHOT_KEY, broadcast=True).where(
+    return keyed.join(partly.hint("broadcast"), on=list(SNAPSHOT_KEY)).where(
         "NOT coalesce(arrays_overlap(keys, scope_keys), false)"
     )
 
 
-def _settled_partitions(untouched: Query) -> Query:
+def _settled_partitions(untouched: DataFrame) -> DataFrame:
     kraft, legacy = (f"profile = {text(each.name)}" for each in (KRAFT, ZK_LEGACY))
     state = f"IF({kraft}, NULL, {text(ONLINE_PARTITION)})"
     recorded = (
         f"IF(size(directories) > 0, directories, transform(replicas, r -> {text(MIGRATING)}))"
     )
     values = {
-        "replicas": "replicas",
+        **{name: name for name in (*PARTITION_KEY, "replicas")},
         **{name: name for name in ("leader", "leader_epoch", "isr", "partition_epoch")},
         "controller_epoch": f"IF({kraft}, NULL, controller_epoch)",
         **{
@@ -347,16 +353,31 @@ def _settled_partitions(untouched: Query) -> Query:
         "state_after": state,
         "outcome": text(UNCHANGED),
     }
-    return select(untouched, PARTITION_STATES, **values)
+    return _projected(untouched, PARTITION_STATES, values)
 
 
-def _settled_replicas(untouched: Query) -> Query:
+def _settled_replicas(untouched: DataFrame) -> DataFrame:
     is_online = "array_contains(live, replica) AND NOT array_contains(offline_dirs, replica)"
     state = f"IF({is_online}, {text(ONLINE_REPLICA)}, {text(OFFLINE_REPLICA)})"
-    each = untouched.where(f"profile != {text(KRAFT.name)}").select(
+    each = untouched.where(f"profile != {text(KRAFT.name)}").selectExpr(
         *PARTITION_KEY, "live", "offline_dirs", "explode(replicas) AS replica"
     )
-    return select(each, REPLICA_STATES, replica="replica", state_before=state, state_after=state)
+    values = {
+        **{name: name for name in (*PARTITION_KEY, "replica")},
+        "state_before": state,
+        "state_after": state,
+    }
+    return _projected(each, REPLICA_STATES, values)
+
+
+def _projected(frame: DataFrame, schema: T.StructType, values: dict[str, str]) -> DataFrame:
+    return frame.selectExpr(
+        *(
+            f"CAST({values.get(field.name, 'NULL')} AS {field.dataType.simpleString()})"
+            f" AS {field.name}"
+            for field in schema
+        )
+    )
 
 
 # --- The pass: plain Python and pyarrow, on executors ---------------------------------------------
