@@ -108,7 +108,8 @@ def random_cluster(rng: Random, name: str = "c") -> Document:
     """A small cluster in any state a controller could meet, odd ones on purpose."""
     ids = _broker_ids(rng)
     brokers = [_broker(rng, b) for b in ids if rng.random() < 0.95]
-    known = [*ids, rng.choice([*range(2000, 2003)])]  # some replicas sit on brokers nobody lists
+    strangers = [each for each in range(2000, 2003) if each not in ids] or [max(ids) + 1]
+    known = [*ids, rng.choice(strangers)]  # some replicas sit on brokers nobody lists
     names = rng.sample(["orders", "a", "b", "my-topic", "Z", "audit.log", "__consumer_offsets"], 3)
     configs = {}
     if rng.random() < 0.3:
