@@ -210,10 +210,12 @@ def _write_all(
     on_table: Callable[[str, int], None] | None,
 ) -> dict[str, int]:
     tag = f"publish {run.run_id}"
+    # All of them before the first is written: a frame made from SQL text drops its views again,
+    # and until Spark has planned anew what it keeps in memory of their plans, others miss it.
+    frames = {name: _conformed(name, tables[name]) for name in tables}
 
     def write(name: str) -> int:
-        schema = TABLES.get(name)
-        table = tables[name] if schema is None else schemas.conform(tables[name], schema)
+        table = frames[name]
         tag_jobs(spark, tag)
         try:
             path = _parquet(table, root, name, run.run_id)
@@ -238,6 +240,11 @@ def _write_all(
             _interrupt(spark, tag, writing.values())
             raise
         return {name: done.result() for name, done in writing.items()}
+
+
+def _conformed(name: str, table: DataFrame) -> DataFrame:
+    schema = TABLES.get(name)
+    return table if schema is None else schemas.conform(table, schema)
 
 
 def _interrupt(spark: SparkSession, tag: str, writing: Iterable[Future[int]]) -> None:
