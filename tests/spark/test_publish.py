@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -16,6 +17,7 @@ from pyspark.sql import functions as F
 from understudy import publish as p
 from understudy import schemas
 from understudy.errors import BadInputError, SchemaMismatchError
+from understudy.frames import Tables
 
 NOON = datetime(2026, 11, 16, 12, 0, 0, 123456, tzinfo=UTC)
 
@@ -134,6 +136,20 @@ def test_a_failing_table_stops_the_others(spark: SparkSession, tmp_path: Path) -
     with pytest.raises(SchemaMismatchError):
         publish(spark, tmp_path, 0, {"endless": endless, "topics": topics(spark).drop("topic")})
     assert not (tmp_path / "endless" / f"run={run().run_id}" / "_SUCCESS").exists()
+
+
+def test_every_table_is_planned_before_any_is_written(spark: SparkSession, tmp_path: Path) -> None:
+    """What is kept in memory is missed by those who plan while others put theirs together."""
+    names = ("topics", "brokers", "configs", "partitions", "quarantine", "provenance")
+    written: list[set[str]] = []
+
+    def planned(name: str) -> DataFrame:
+        written.append({path.name for path in tmp_path.iterdir()})
+        return empty(spark, name)
+
+    tables = Tables({name: partial(planned, name) for name in names})
+    p.publish(spark, str(tmp_path), run(), tables, verdict="done", threads=2)
+    assert written == [set()] * len(names)
 
 
 def test_a_table_of_the_wrong_shape_is_not_written(spark: SparkSession, tmp_path: Path) -> None:
