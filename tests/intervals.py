@@ -8,10 +8,10 @@ from typing import Any
 
 from clusters import Document, rows_of, rows_of_content
 from understudy.controller.snapshot_rows import SnapshotRows
-from understudy.questions.divergence import Comparison, compare
-from understudy.questions.history_derivation import derived
-from understudy.questions.history_facts import Event
-from understudy.questions.history_interval import (
+from understudy.questions.history.derivation import derived
+from understudy.questions.history.divergence import Comparison, compare
+from understudy.questions.history.facts import Event
+from understudy.questions.history.interval import (
     Burst,
     Change,
     Interval,
@@ -19,7 +19,7 @@ from understudy.questions.history_interval import (
     Side,
     bursts_of,
 )
-from understudy.questions.history_order import Moment, bursts
+from understudy.questions.history.order import Moment, bursts
 from understudy.sources.content import Content
 
 

@@ -240,8 +240,7 @@ def cut_sets_by_rack(room: Room) -> None:
 
 
 def _cut_sets(room: Room, *, by_rack: bool = False) -> None:
-    from understudy.questions import cut_sets as sets  # noqa: PLC0415
-    from understudy.questions import cuts  # noqa: PLC0415
+    from understudy.questions.cut_sets import cuts, sets  # noqa: PLC0415
 
     with _opened(room) as snapshots:
         units = sets.racks(snapshots.brokers) if by_rack else None
@@ -252,8 +251,8 @@ def _cut_sets(room: Room, *, by_rack: bool = False) -> None:
 @measure
 def every_pair(room: Room) -> None:
     """The impact of every two brokers failing together."""
-    from understudy.questions.before import before  # noqa: PLC0415
-    from understudy.questions.pair_failures import impact_of_pairs  # noqa: PLC0415
+    from understudy.questions.what_if.before import before  # noqa: PLC0415
+    from understudy.questions.what_if.pair_failures import impact_of_pairs  # noqa: PLC0415
 
     with _opened(room) as snapshots:
         partitions = before(snapshots).persist()

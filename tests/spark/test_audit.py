@@ -22,7 +22,7 @@ from histories import random_history, recorded
 from understudy import sources
 from understudy.questions.audit import audit, ledger
 from understudy.questions.audit.rule_set import CATALOGUE, RuleSet
-from understudy.questions.divergence import UNCLEAN
+from understudy.questions.history.divergence import UNCLEAN
 from understudy.snapshot import Snapshots
 
 RANDOM_HISTORIES = 60

@@ -21,9 +21,9 @@ from kafka_answers import named
 from random_events import random_events
 from understudy import cli, scenarios, sources
 from understudy.controller.profiles import KRAFT, PROFILES, ZK
-from understudy.questions import compare
-from understudy.questions.compare_controllers import Controller, as_seen_by, for_each
-from understudy.questions.compare_rules import RULES, UNKNOWN
+from understudy.questions.compare.controllers import Controller, as_seen_by, for_each
+from understudy.questions.compare.differences import FIELDS, TABLES, differences
+from understudy.questions.compare.rules import RULES, UNKNOWN
 from understudy.replay import replay
 
 ZK_39 = Controller(ZK, "3.9")
@@ -58,8 +58,8 @@ def compared(
         as_seen_by(snapshots, controllers), for_each(asked, controllers), changed_only=True
     )
     try:
-        computed = {name: found.tables[name].localCheckpoint() for name in compare.TABLES}
-        return compare.differences(computed, snapshots, controllers).collect()
+        computed = {name: found.tables[name].localCheckpoint() for name in TABLES}
+        return differences(computed, snapshots, controllers).collect()
     finally:
         found.close()
         snapshots.close()
@@ -144,7 +144,7 @@ def by_hand(cases: Sequence[Case], controllers: Sequence[Controller]) -> dict[Ke
                     end.get(key, nothing) for end in (ends[0], other)
                 )
                 pairs = zip(fields_a, fields_b, strict=True)
-                for field, (a, b) in zip(compare.FIELDS, pairs, strict=True):
+                for field, (a, b) in zip(FIELDS, pairs, strict=True):
                     if a != b and (touched_a or touched_b):
                         found[doc["cluster"], *key, field, controller.label] = (shown(a), shown(b))
     return found
@@ -184,7 +184,7 @@ def test_the_differences_are_those_of_the_replays_one_by_one(
     assert found == by_hand(cases, ZK_AND_KRAFT)
     assert len(rows) == len(found)
     assert UNKNOWN not in {row.rule for row in rows}
-    assert {row.field for row in rows} == set(compare.FIELDS)
+    assert {row.field for row in rows} == set(FIELDS)
 
 
 def test_snapshots_of_kraft_have_a_rule_for_every_difference(

@@ -16,7 +16,7 @@ from clusters import Document
 from commands import told
 from failing_clusters import FULL_ACKS, UNAVAILABLE, Judge, failing_cluster, minimal, subsets
 from understudy import sources
-from understudy.questions import cut_odds, cut_sets, cuts
+from understudy.questions.cut_sets import cuts, odds, sets
 from understudy.snapshot import Snapshots
 
 CLUSTERS = 150
@@ -74,9 +74,9 @@ def tried(documents: list[Document], units: dict[str, dict[int, list[str]]] | No
 def test_they_are_what_trying_every_failure_finds(
     documents: list[Document], snapshots: Snapshots
 ) -> None:
-    partitions = cut_sets.weighed(cuts.thresholds(snapshots))
-    sets = cut_sets.cut_sets(cut_sets.cut_sets_by_topic(partitions))
-    rows = cut_sets.table(sets, None, largest=6).collect()
+    partitions = sets.weighed(cuts.thresholds(snapshots))
+    every = sets.cut_sets(sets.cut_sets_by_topic(partitions))
+    rows = sets.table(every, None, largest=6).collect()
     found = {(r.cluster, r.risk, tuple(r.brokers)): (r.partitions, r.topics) for r in rows}
     expected = tried(documents)
     assert found == expected
@@ -108,9 +108,9 @@ def test_units_are_lost_as_a_whole(
     ]
     schema = "cluster string, snapshot_id string, broker_id int, unit string"
     table = spark.createDataFrame(named, schema)
-    partitions = cut_sets.weighed(cuts.thresholds(snapshots))
-    sets = cut_sets.cut_sets(cut_sets.cut_sets_by_topic(partitions, table))
-    rows = cut_sets.table(sets, table, largest=6).collect()
+    partitions = sets.weighed(cuts.thresholds(snapshots))
+    every = sets.cut_sets(sets.cut_sets_by_topic(partitions, table))
+    rows = sets.table(every, table, largest=6).collect()
     found = {(r.cluster, r.risk, tuple(r.units)): (r.partitions, r.topics) for r in rows}
     assert found == tried(documents, units)
     for row in rows:
@@ -126,10 +126,10 @@ def test_units_are_lost_as_a_whole(
 def test_the_odds_are_those_of_every_failure(
     documents: list[Document], snapshots: Snapshots
 ) -> None:
-    rates = cut_odds.Rates(0.2, {broker: broker / 100 for broker in range(1, 30)})
-    partitions = cut_sets.weighed(cuts.thresholds(snapshots))
-    sets = cut_sets.cut_sets(cut_sets.cut_sets_by_topic(partitions))
-    rows = cut_odds.totals(partitions, sets, snapshots.brokers, rates).collect()
+    rates = odds.Rates(0.2, {broker: broker / 100 for broker in range(1, 30)})
+    partitions = sets.weighed(cuts.thresholds(snapshots))
+    every = sets.cut_sets(sets.cut_sets_by_topic(partitions))
+    rows = odds.totals(partitions, every, snapshots.brokers, rates).collect()
     found = {(row.cluster, row.risk): row for row in rows}
     for doc in documents:
         judge = Judge(doc)
@@ -163,14 +163,14 @@ def test_the_odds_are_those_of_every_failure(
 
 def test_of_too_many_sets_the_likeliest_give_bounds(spark: SparkSession) -> None:
     rng = Random(9)
-    sets = {tuple(sorted(rng.sample(range(8), 3))) for _ in range(25)}
-    rows = [("c", "s", UNAVAILABLE, list(each)) for each in sorted(sets)]
+    drawn = {tuple(sorted(rng.sample(range(8), 3))) for _ in range(25)}
+    rows = [("c", "s", UNAVAILABLE, list(each)) for each in sorted(drawn)]
     table = spark.createDataFrame(
         rows, "cluster string, snapshot_id string, risk string, brokers array<int>"
     )
-    rates = cut_odds.Rates(0.1, {0: 0.3, 1: 0.4})
-    (exact,) = cut_odds.any_loss(table, rates).values()
-    (bounds,) = cut_odds.any_loss(table, rates, at_most=6).values()
+    rates = odds.Rates(0.1, {0: 0.3, 1: 0.4})
+    (exact,) = odds.any_loss(table, rates).values()
+    (bounds,) = odds.any_loss(table, rates, at_most=6).values()
     assert exact.is_exact
     assert 0 < bounds.low < exact.low < bounds.high < 1
 

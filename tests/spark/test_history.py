@@ -21,7 +21,7 @@ import intervals
 from clusters import Document
 from told_histories import BURST, PAIRS, RECORDED, in_time
 from understudy import scenarios, schemas, sources
-from understudy.questions import history
+from understudy.questions.history import answer
 from understudy.snapshot import Snapshots
 
 Key = tuple[str, str]
@@ -53,7 +53,7 @@ def expected(docs: list[Document]) -> Iterator[tuple[Key, dict[str, list[Any]]]]
     for _, events, told_of in intervals.told([intervals.of_document(doc) for doc in docs]):
         compared = [found for _, found in told_of]
         for name, found in told_of:
-            shown = history.shown_by(found, events, compared)
+            shown = answer.shown_by(found, events, compared)
             yield (
                 (docs[0]["cluster"], name),
                 {
@@ -81,7 +81,7 @@ def snapshots(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def told(snapshots: Snapshots) -> Told:
-    with closing(history.told(snapshots)) as found:
+    with closing(answer.told(snapshots)) as found:
         frames = {name: getattr(found, name) for name in TABLES}
         for name, frame in frames.items():
             assert frame.schema.simpleString() == TABLES[name].simpleString()
@@ -115,5 +115,5 @@ def test_neither_order_nor_partitions_nor_other_clusters_matter(
         return table.where(F.col("cluster").isin(chosen)).repartition(3).orderBy(F.rand(seed=1))
 
     tables: Any = {name: shuffled(table) for name, table in snapshots.tables().items()}
-    again = plain(history.events(replace(snapshots, **tables)))
+    again = plain(answer.events(replace(snapshots, **tables)))
     assert again == {key: rows for key, rows in told["events"].items() if key[0] in chosen}

@@ -16,7 +16,8 @@ from clusters import Document, cluster, partition
 from commands import told
 from failing_clusters import FULL_ACKS, UNAVAILABLE, Judge, failing_cluster, failure, replayed
 from understudy import sources
-from understudy.questions import cuts, ok_to_stop
+from understudy.questions import ok_to_stop
+from understudy.questions.cut_sets import cuts
 from understudy.snapshot import Snapshots
 
 CLUSTERS = 200

@@ -15,9 +15,9 @@ import restart_checker as checker
 from clusters import Document, cluster, partition
 from commands import told
 from understudy import publish, sources
-from understudy.questions import restart_answer, restart_demands
 from understudy.questions.known_clusters import known_clusters
-from understudy.questions.restart_answer import Asked
+from understudy.questions.restart import demands as demanding
+from understudy.questions.restart.answer import Asked, answered
 
 DOCS = Path(__file__).parents[2] / "docs"
 LIVE = range(1, 10)
@@ -78,7 +78,7 @@ def test_a_plan_holds_for_every_partition(spark: SparkSession, tmp_path: Path) -
     ]
     snapshots = sources.read(spark, [write(tmp_path / "s.json", doc)])
     (known,) = known_clusters(snapshots, assigned=False)
-    with restart_answer.answered(snapshots, Asked(known, tuple(sorted(brokers)), (), {})) as found:
+    with answered(snapshots, Asked(known, tuple(sorted(brokers)), (), {})) as found:
         assert found.totals.partitions == len(partitions)
         assert found.totals.unsavable == len(led) > 0
         assert sorted(b for each in found.rounds for b in each) == sorted(brokers)
@@ -100,10 +100,10 @@ def test_a_plan_holds_for_every_partition(spark: SparkSession, tmp_path: Path) -
         assert {
             (u["topic"], u["partition"]) for u in unsavable
         } == partitions.keys() - savable.keys()
-        conflicts = restart_demands.conflicts(found.demands)
-        exact = restart_demands.collected(conflicts, has_larger=True)
+        conflicts = demanding.conflicts(found.demands)
+        exact = demanding.collected(conflicts, has_larger=True)
         assert exact.sets.keys() == {*checker.conflicts(demands)}
-        few = restart_demands.collected(conflicts, has_larger=True, limit=1)
+        few = demanding.collected(conflicts, has_larger=True, limit=1)
         assert not few.are_exact
         assert all(any(pair <= each for pair in few.sets) for each in exact.sets)
 

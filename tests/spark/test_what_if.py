@@ -20,9 +20,9 @@ import failure_model as model
 from clusters import Document, cluster, partition
 from commands import told
 from understudy import publish, sources
-from understudy.questions.failures import Asked
 from understudy.questions.units import parse
-from understudy.questions.what_if import WhatIf, what_if
+from understudy.questions.what_if.answer import WhatIf, what_if
+from understudy.questions.what_if.failures import Asked
 from understudy.schemas import RISKS
 
 FEW, MANY = 12, 60  # clusters in one run

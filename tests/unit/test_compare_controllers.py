@@ -8,8 +8,8 @@ import pytest
 
 from understudy.controller.profiles import KRAFT, PROFILES, ZK
 from understudy.errors import UsageError
-from understudy.questions.compare_controllers import NEWEST, Controller, chosen, for_each
-from understudy.questions.compare_rules import RULES, SAYS
+from understudy.questions.compare.controllers import NEWEST, Controller, chosen, for_each
+from understudy.questions.compare.rules import RULES, SAYS
 from understudy.scenarios import FAILOVER, Scenario
 
 DOCS = Path(__file__).parents[2] / "docs"

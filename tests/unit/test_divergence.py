@@ -16,8 +16,8 @@ import intervals
 from clusters import Document, partition
 from intervals import interval_of
 from told_histories import BURST, LED, PAIRS, RECORDED, at_second, in_time, led, zk
-from understudy.questions.divergence import FIELDS, Comparison
-from understudy.questions.history_interval import Change, Interval
+from understudy.questions.history.divergence import FIELDS, Comparison
+from understudy.questions.history.interval import Change, Interval
 
 INTERVALS = [pair for docs in RECORDED.values() for pair in pairwise(docs)]
 

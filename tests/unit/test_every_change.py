@@ -17,7 +17,7 @@ import pytest
 import kraft_log_samples
 import zookeeper_samples
 from intervals import of_content, told
-from understudy.questions.divergence import DELETING, UNCLEAN, Change, Divergence
+from understudy.questions.history.divergence import DELETING, UNCLEAN, Change, Divergence
 from understudy.sources import kraft_directory
 from understudy.sources.content import Content, Parsed
 from understudy.sources.zookeeper.history import Asked

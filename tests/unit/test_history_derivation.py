@@ -9,9 +9,9 @@ import pytest
 
 from intervals import compared, interval_of
 from told_histories import IN_MEMORY_ONLY, PAIRS, RECORDED, Event, in_time, read_lines
-from understudy.questions.divergence import DELETING, UNCLEAN
-from understudy.questions.history_derivation import derived
-from understudy.questions.history_facts import Event as Derived
+from understudy.questions.history.derivation import derived
+from understudy.questions.history.divergence import DELETING, UNCLEAN
+from understudy.questions.history.facts import Event as Derived
 
 
 def told(name: str) -> list[Derived]:

@@ -10,8 +10,8 @@ from clusters import Document
 from failing_clusters import Judge, failing_cluster, replayed
 from restart_checker import Demand
 from understudy.controller.records import TopicPartition
-from understudy.questions import restart_replay
-from understudy.questions.restart_plan import plan
+from understudy.questions.restart import replay
+from understudy.questions.restart.plan import plan
 from understudy.questions.units import Broker, Cluster
 
 CLUSTERS = 60
@@ -62,7 +62,7 @@ def test_controllers_keep_min_isr_in_every_round() -> None:
         found = plan(up, checker.conflicts(demands.values()))
         # Somebody has to be there to be elected.
         rounds = [each for each in found.rounds if len(each) < len(up)]
-        events = [json.loads(text) for text in restart_replay.scenario(known, rounds).events]
+        events = [json.loads(text) for text in replay.scenario(known, rounds).events]
         last = 0
         for down in rounds:
             rounds_of_many += len(down) > 1

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import restart_checker as checker
-from understudy.questions import restart_moves
-from understudy.questions.restart_moves import Demand, Places, Slot
+from understudy.questions.restart import moves as moving
+from understudy.questions.restart.moves import Demand, Places, Slot
 
 BROKERS = range(6)
 NO_RACKS: dict[int, str] = {}
@@ -32,11 +32,9 @@ def weighted(partitions: list[checker.Demand]) -> Counter[frozenset[int]]:
     return Counter(each for demand in partitions for each in checker.conflicts([demand]))
 
 
-def worth(
-    partitions: list[checker.Demand], slot_of: dict[int, int]
-) -> dict[restart_moves.Pair, float]:
-    """The credit of each pair, as ``restart_demands.worth_of_pairs`` has it."""
-    found: defaultdict[restart_moves.Pair, float] = defaultdict(float)
+def worth(partitions: list[checker.Demand], slot_of: dict[int, int]) -> dict[moving.Pair, float]:
+    """The credit of each pair, as ``restart.demands.worth_of_pairs`` has it."""
+    found: defaultdict[moving.Pair, float] = defaultdict(float)
     for pool, slack in partitions:
         slots = [slot_of[broker] for broker in pool]
         for a, b in combinations(sorted(pool), 2):
@@ -52,16 +50,16 @@ def worth(
 @given(demands())
 def test_small_cases_are_exact_and_bounds_hold(partitions: list[checker.Demand]) -> None:
     wanted = [Slot(None, len(BROKERS))] * 3
-    first = restart_moves.aimed(BROKERS, weighted(partitions), wanted, NO_RACKS)
+    first = moving.aimed(BROKERS, weighted(partitions), wanted, NO_RACKS)
     assert sorted(first) == list(BROKERS)
-    found = restart_moves.fewest(grouped(partitions), wanted, NO_RACKS, first)
+    found = moving.fewest(grouped(partitions), wanted, NO_RACKS, first)
     fewest = checker.fewest_moves(BROKERS, partitions, 3)
     assert found.is_exact
     assert found.moves == fewest
-    assert found.moves == sum(restart_moves.excess(d, found.slot_of) * d.partitions
+    assert found.moves == sum(moving.excess(d, found.slot_of) * d.partitions
                               for d in grouped(partitions))  # fmt: skip
     for spread in (first, found.slot_of):
-        assert restart_moves.at_least(worth(partitions, spread), spread, 3) <= fewest
+        assert moving.at_least(worth(partitions, spread), spread, 3) <= fewest
 
 
 @settings(max_examples=80, deadline=None)
@@ -91,11 +89,11 @@ def test_misplaced_partitions_of_racks_are_all_it_takes() -> None:
         Random(3), brokers=30, racks=3, partitions=3_000, misplaced=0.01
     )
     racks = {broker: "abc"[broker // 10] for broker in range(30)}
-    wanted = restart_moves.slots(range(30), racks, 3, None)
-    spread = restart_moves.aimed(range(30), weighted(partitions), wanted, racks)
-    moves = sum(restart_moves.excess(d, spread) * d.partitions for d in grouped(partitions))
+    wanted = moving.slots(range(30), racks, 3, None)
+    spread = moving.aimed(range(30), weighted(partitions), wanted, racks)
+    moves = sum(moving.excess(d, spread) * d.partitions for d in grouped(partitions))
     assert moves > 10
-    assert restart_moves.at_least(worth(partitions, spread), spread, 3) == moves
+    assert moving.at_least(worth(partitions, spread), spread, 3) == moves
 
 
 def test_a_partition_with_nowhere_to_go() -> None:
@@ -104,7 +102,7 @@ def test_a_partition_with_nowhere_to_go() -> None:
 
 def test_slots_follow_racks_and_what_may_go_at_once() -> None:
     racks = {1: "a", 2: "a", 3: "a", 4: "b"}
-    assert restart_moves.slots([1, 2, 3, 4], racks, 9, None) == [Slot("a", 4), Slot("b", 4)]
-    assert restart_moves.slots([1, 2, 3, 4], racks, 9, 2) == [Slot("a", 2)] * 2 + [Slot("b", 2)]
-    assert restart_moves.slots([1, 2, 3, 4, 5], racks, 2, None) == [Slot(None, 5)] * 2
-    assert restart_moves.slots([1, 2, 3, 4, 5], racks, 2, 2) == [Slot(None, 2)] * 3
+    assert moving.slots([1, 2, 3, 4], racks, 9, None) == [Slot("a", 4), Slot("b", 4)]
+    assert moving.slots([1, 2, 3, 4], racks, 9, 2) == [Slot("a", 2)] * 2 + [Slot("b", 2)]
+    assert moving.slots([1, 2, 3, 4, 5], racks, 2, None) == [Slot(None, 5)] * 2
+    assert moving.slots([1, 2, 3, 4, 5], racks, 2, 2) == [Slot(None, 2)] * 3

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import restart_checker as checker
 from restart_checker import Demand
-from understudy.questions import restart_plan
-from understudy.questions.restart_plan import Plan, plan
+from understudy.questions.restart import plan as planning
+from understudy.questions.restart.plan import Plan, plan
 
 BROKERS = range(7)
 RACKS = {b: "abc"[b % 3] for b in BROKERS}
@@ -92,6 +92,6 @@ def test_conflicts_of_others_do_not_matter() -> None:
 def test_one_that_stands_in_the_way_makes_room() -> None:
     """Broker 0 fits nowhere until 1 leaves its round for another."""
     pairs = [frozenset(pair) for pair in ((0, 1), (0, 2), (0, 3))]
-    problem = restart_plan._Problem(range(5), pairs, 5)  # noqa: SLF001
+    problem = planning._Problem(range(5), pairs, 5)  # noqa: SLF001
     rounds = [0b00001, 0b10010, 0b01100]
-    assert restart_plan._emptied(problem, rounds) == [0b10001, 0b01110]  # noqa: SLF001
+    assert planning._emptied(problem, rounds) == [0b10001, 0b01110]  # noqa: SLF001

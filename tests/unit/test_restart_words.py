@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from understudy.questions import restart_replay
-from understudy.questions.restart_answer import Asked, quorum_conflicts
+from understudy.questions.restart import replay
+from understudy.questions.restart.answer import Asked, quorum_conflicts
 from understudy.questions.units import Broker, Cluster
 from understudy.report.restart_plan_text import as_text
 
@@ -19,12 +19,12 @@ def a_cluster(mode: str, voters: set[int] | None = None) -> Cluster:
 
 
 def types(mode: str, rounds: list[tuple[int, ...]]) -> list[str]:
-    events = restart_replay.scenario(a_cluster(mode), rounds).events
+    events = replay.scenario(a_cluster(mode), rounds).events
     return [json.loads(event)["type"] for event in events]
 
 
 def test_a_round_shuts_down_fails_starts_and_catches_up() -> None:
-    events = restart_replay.scenario(a_cluster("zk"), [(2, 3)]).events
+    events = replay.scenario(a_cluster("zk"), [(2, 3)]).events
     assert [json.loads(event) for event in events] == [
         {"type": "controlled_shutdown", "broker": 2},
         {"type": "controlled_shutdown", "broker": 3},
@@ -43,7 +43,7 @@ def test_a_controller_that_goes_is_followed_by_the_smallest_that_lives() -> None
 
 def test_the_controllers_round_is_the_last() -> None:
     rounds = [(1, 2), (3, 4), (5,)]
-    ordered = restart_replay.with_the_controller_last(a_cluster("zk"), rounds)
+    ordered = replay.with_the_controller_last(a_cluster("zk"), rounds)
     assert ordered == [(3, 4), (5,), (1, 2)]
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from understudy.errors import BadInputError, UsageError
 from understudy.questions import units
-from understudy.questions.failures import AFTER, DURING, Asked, Case, cases
 from understudy.questions.units import Broker, Cluster, Unit
+from understudy.questions.what_if.failures import AFTER, DURING, Asked, Case, cases
 from understudy.scenarios import Scenario
 
 

@@ -22,7 +22,7 @@ from understudy.commands.verb import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from understudy.questions.compare_controllers import Controller
+    from understudy.questions.compare.controllers import Controller
     from understudy.scenarios import Scenario
     from understudy.snapshot import Snapshots
 
@@ -75,10 +75,10 @@ def _switches(given: str) -> tuple[bool, ...]:
 
 def _run(args: argparse.Namespace) -> int:
     from understudy import publish, scenarios, sources
-    from understudy.questions import compare_controllers
+    from understudy.questions.compare.controllers import chosen
     from understudy.report import compare_text, summary
 
-    controllers, missing = compare_controllers.chosen(args.profiles, args.releases, args.elr)
+    controllers, missing = chosen(args.profiles, args.releases, args.elr)
     labels = [each.label for each in controllers]
     with running("understudy compare", args) as (spark, progress), ExitStack() as held:
         progress.doing("reading")
@@ -124,19 +124,20 @@ def _compared(
     """Replay everything under every controller at once; the outcomes side by side, and notes."""
     from understudy import replay as replaying
     from understudy import scenarios
-    from understudy.questions import compare, compare_controllers
+    from understudy.questions.compare.controllers import as_seen_by, for_each
+    from understudy.questions.compare.differences import TABLES, differences
 
     # Whether the scenarios fit is asked of the snapshots that the user knows, not of their forks.
     scenarios.resolve(snapshots.snapshots.sparkSession, asked, snapshots.snapshots)
     replay = replaying.replay(
-        compare_controllers.as_seen_by(snapshots, controllers),
-        compare_controllers.for_each(asked, controllers),
+        as_seen_by(snapshots, controllers),
+        for_each(asked, controllers),
         changed_only=True,
     )
     held.callback(replay.close)
-    computed = {name: replay.tables[name].localCheckpoint() for name in compare.TABLES}
+    computed = {name: replay.tables[name].localCheckpoint() for name in TABLES}
     tables = {
-        "differences": compare.differences(computed, snapshots, controllers),
+        "differences": differences(computed, snapshots, controllers),
         "quarantine": snapshots.quarantine,
     }
     hints = [_HINT] if list(asked) == [scenarios.FAILOVER] else []

@@ -24,7 +24,7 @@ from understudy.errors import EXIT_CANNOT_DECIDE, EXIT_DONE, UsageError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from understudy.questions.cut_odds import Rates
+    from understudy.questions.cut_sets.odds import Rates
     from understudy.snapshot import Snapshots
 
 BY: Final = ("broker", "rack", "unit")
@@ -155,7 +155,7 @@ class _Given:
 
 
 def _rates(spark: SparkSession, args: argparse.Namespace) -> Rates | None:
-    from understudy.questions.cut_odds import Rates
+    from understudy.questions.cut_sets.odds import Rates
     from understudy.sources import side_tables
 
     if args.rates is None:
@@ -169,7 +169,7 @@ def _found(
 ) -> Findings:
     from pyspark.sql import functions as F
 
-    from understudy.questions import cut_odds, cut_sets, cuts
+    from understudy.questions.cut_sets import cuts, odds, sets
     from understudy.questions.recovery import recovery
 
     completeness = snapshots.snapshots.agg(
@@ -184,24 +184,24 @@ def _found(
         returning = returning.where(F.col("topic").rlike(args.topic))
     units = None
     if args.by == "rack":
-        units = cut_sets.racks(snapshots.brokers)
+        units = sets.racks(snapshots.brokers)
     elif args.by == "unit":
-        units = cut_sets.dependencies(snapshots.snapshots, given.dependencies)
-    partitions = cut_sets.weighed(partitions, given.weights)
-    by_topic = cut_sets.cut_sets_by_topic(partitions, units)
+        units = sets.dependencies(snapshots.snapshots, given.dependencies)
+    partitions = sets.weighed(partitions, given.weights)
+    by_topic = sets.cut_sets_by_topic(partitions, units)
     if args.per_topic:
         by_topic = by_topic.persist()
         held.append(by_topic)
-    sets = cut_sets.cut_sets(by_topic).persist()
-    held.append(sets)
+    found = sets.cut_sets(by_topic).persist()
+    held.append(found)
     tables = {
-        "cut_sets": cut_sets.table(sets, units, largest=args.k),
-        "cut_totals": cut_odds.totals(partitions, sets, snapshots.brokers, given.rates),
+        "cut_sets": sets.table(found, units, largest=args.k),
+        "cut_totals": odds.totals(partitions, found, snapshots.brokers, given.rates),
         "recovery": returning,
         "quarantine": snapshots.quarantine,
     }
     if args.per_topic:
-        tables["topic_cut_sets"] = cut_sets.table(cut_sets.named(by_topic), units, largest=args.k)
+        tables["topic_cut_sets"] = sets.table(sets.named(by_topic), units, largest=args.k)
     if not completeness.partial:
         return Findings(tables, DONE)
     note = f"{completeness.partial} of {completeness['all']} snapshots are not complete"

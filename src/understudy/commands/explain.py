@@ -88,11 +88,12 @@ def _past(snapshots: Snapshots, subject: TopicPartition, limit: int) -> Told:
     """What made the partition what it is, the newest first; nothing for a first snapshot."""
     from pyspark.sql import functions as F
 
-    from understudy.questions import explain, history
+    from understudy.questions import explain
+    from understudy.questions.history.answer import told
     from understudy.report.summary import first_rows
 
-    with closing(history.told(snapshots)) as told:
-        story = explain.past(told, snapshots.snapshots, subject)
+    with closing(told(snapshots)) as history:
+        story = explain.past(history, snapshots.snapshots, subject)
         newest = F.struct("taken_at", F.length("snapshot_id"), "snapshot_id").desc()
         count, first = first_rows(story, [newest], limit)
     return {"count": count, "first": first}

@@ -81,7 +81,7 @@ def _run(args: argparse.Namespace) -> int:
 def _judged(
     snapshots: Snapshots, cluster: Cluster, named: Sequence[int], args: argparse.Namespace
 ) -> dict[str, Any]:
-    from understudy.questions import cuts
+    from understudy.questions.cut_sets import cuts
 
     stopping = cluster.registered.intersection(named)  # who is down cannot be stopped
     new_controller = cluster.controller in stopping

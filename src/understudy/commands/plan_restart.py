@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from understudy.progress import Progress
-    from understudy.questions import restart_answer
+    from understudy.questions.restart.answer import Answer, Asked
     from understudy.replay import Replay
     from understudy.snapshot import Snapshots
 
@@ -93,19 +93,19 @@ def _told(
     progress: Progress,
     undecided: str | None,
 ) -> dict[str, Any]:
-    from understudy.questions import restart_answer
+    from understudy.questions.restart.answer import answered, replayed, told_of_replay
 
     progress.doing("planning")
     asked = _asked(snapshots, args)
-    with restart_answer.answered(snapshots, asked) as found:
+    with answered(snapshots, asked) as found:
         told = found.told(limit=args.limit, topic=args.topic) | _verdict(found, args, undecided)
         with ExitStack() as stack:
             replay = None
             if args.replay:
                 progress.doing("replaying")
-                replay = restart_answer.replayed(snapshots, asked.cluster, found.rounds)
+                replay = replayed(snapshots, asked.cluster, found.rounds)
                 stack.callback(replay.close)
-                told["replay"] = restart_answer.told_of_replay(replay, found.rounds)
+                told["replay"] = told_of_replay(replay, found.rounds)
             if args.out is not None:
                 told |= _published(
                     found,
@@ -118,9 +118,9 @@ def _told(
     return told
 
 
-def _asked(snapshots: Snapshots, args: argparse.Namespace) -> restart_answer.Asked:
+def _asked(snapshots: Snapshots, args: argparse.Namespace) -> Asked:
     from understudy.questions.known_clusters import known_clusters
-    from understudy.questions.restart_answer import Asked
+    from understudy.questions.restart.answer import Asked
 
     (cluster,) = known_clusters(snapshots, assigned=False)
     named = sorted(cluster.brokers) if args.brokers is None else args.brokers
@@ -142,9 +142,7 @@ def _asked(snapshots: Snapshots, args: argparse.Namespace) -> restart_answer.Ask
     )
 
 
-def _verdict(
-    found: restart_answer.Answer, args: argparse.Namespace, undecided: str | None
-) -> dict[str, Any]:
+def _verdict(found: Answer, args: argparse.Namespace, undecided: str | None) -> dict[str, Any]:
     """Rounds are those to act upon: none where the answer is not yes."""
     unsavable = found.totals.unsavable
     verdict, reason = YES, None
@@ -168,7 +166,7 @@ def _verdict(
 
 
 def _published(
-    found: restart_answer.Answer,
+    found: Answer,
     replay: Replay | None,
     args: argparse.Namespace,
     progress: Progress,

@@ -29,8 +29,8 @@ from understudy.errors import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from understudy.questions.failures import Asked
-    from understudy.questions.what_if import WhatIf
+    from understudy.questions.what_if.answer import WhatIf
+    from understudy.questions.what_if.failures import Asked
     from understudy.snapshot import Snapshots
 
 _EVERY: Final = ("broker", "rack", "pair", "unit")
@@ -133,7 +133,7 @@ def _run(args: argparse.Namespace) -> int:
 def _asked(spark: SparkSession, args: argparse.Namespace) -> Asked:
     from understudy import scenarios
     from understudy.questions import units
-    from understudy.questions.failures import Asked
+    from understudy.questions.what_if.failures import Asked
     from understudy.sources import side_tables
 
     return Asked(
@@ -183,9 +183,9 @@ def _settings(asked: Asked, args: argparse.Namespace) -> dict[str, Any]:
 def _found(
     snapshots: Snapshots, asked: Asked, args: argparse.Namespace, held: list[DataFrame]
 ) -> Findings:
-    from understudy.questions.impact import WORST_FIRST
     from understudy.questions.recovery import recovery
-    from understudy.questions.what_if import what_if
+    from understudy.questions.what_if.answer import what_if
+    from understudy.questions.what_if.impact import WORST_FIRST
 
     if snapshots.snapshots.isEmpty():
         raise nothing_good(snapshots.quarantine, args.limit)

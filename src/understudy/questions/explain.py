@@ -17,11 +17,12 @@ from understudy import replay as replaying
 from understudy.controller.records import TopicPartition, named_partition
 from understudy.errors import UsageError
 from understudy.names import SNAPSHOT_KEY
-from understudy.questions import availability, failures
-from understudy.questions.history import History
-from understudy.questions.history_order import NEWEST
+from understudy.questions import availability
+from understudy.questions.history.answer import History
+from understudy.questions.history.order import NEWEST
 from understudy.questions.known_clusters import known_clusters
 from understudy.questions.units import BROKER, Unit
+from understudy.questions.what_if import failures
 from understudy.replay import Replay
 from understudy.scenarios import partition_name
 from understudy.schemas import TIMESTAMP

@@ -14,13 +14,13 @@ from pyspark.sql import DataFrame
 
 from understudy.frames import unfolded
 from understudy.questions.availability import is_internal
-from understudy.questions.cut_sets import blocking_sets, offline_sets
-from understudy.questions.cuts import (
+from understudy.questions.cut_sets.cuts import (
     FULL_ACKS,
     UNAVAILABLE,
     is_left_blocked,
     is_left_without_leader,
 )
+from understudy.questions.cut_sets.sets import blocking_sets, offline_sets
 from understudy.sql import struct, text
 
 CONFLICTS_AT_MOST: Final = 200_000

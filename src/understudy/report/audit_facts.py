@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 
 from understudy import auditing, publish
 from understudy.names import SNAPSHOT_KEY
-from understudy.questions.divergence import UNCLEAN
-from understudy.questions.history_order import NEWEST
+from understudy.questions.history.divergence import UNCLEAN
+from understudy.questions.history.order import NEWEST
 from understudy.report import audit_text
 from understudy.report.summary import first_rows
 

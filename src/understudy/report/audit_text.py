@@ -18,7 +18,7 @@ from understudy.names import SNAPSHOT_KEY
 from understudy.questions.audit.rule import ERROR, INFO, UNDECIDED, WARNING
 from understudy.questions.audit.rule_set import CATALOGUE
 from understudy.questions.availability import is_internal
-from understudy.questions.divergence import UNEXPLAINED
+from understudy.questions.history.divergence import UNEXPLAINED
 from understudy.report.summary import first_rows, refusals, told_tables
 from understudy.report.tables import amount, table, wrapped
 

@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 
 from understudy import publish
 from understudy.names import PARTITION_KEY
-from understudy.questions.compare import FIELDS
-from understudy.questions.compare_rules import SAYS
+from understudy.questions.compare.differences import FIELDS
+from understudy.questions.compare.rules import SAYS
 from understudy.report.summary import first_rows, refusals, told_notes, told_tables
 from understudy.report.tables import amount, table, wrapped
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from understudy import publish
 from understudy.names import SNAPSHOT_KEY
-from understudy.questions.cuts import FULL_ACKS, RISKS, UNAVAILABLE
+from understudy.questions.cut_sets.cuts import FULL_ACKS, RISKS, UNAVAILABLE
 from understudy.questions.recovery import Return, returns
 from understudy.report import summary
 from understudy.report.tables import amount, table, wrapped

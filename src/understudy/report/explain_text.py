@@ -8,7 +8,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 
 from understudy.controller.words import NO_LEADER
-from understudy.questions.divergence import UNEXPLAINED
+from understudy.questions.history.divergence import UNEXPLAINED
 from understudy.report.tables import amount, wrapped
 
 Told = dict[str, Any]

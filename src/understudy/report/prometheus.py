@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from understudy import publish
-from understudy.questions.history_order import NEWEST
+from understudy.questions.history.order import NEWEST
 
 KAFKA_NAMES: Final = {
     "offline": ("kafka_offline_partitions", "Partitions without a leader that is online"),

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from understudy import publish
 from understudy.names import SCENARIO_KEY
-from understudy.questions.impact import CANNOT_DECIDE, SAFE, UNSAFE, WARNINGS, WORST_FIRST
+from understudy.questions.what_if.impact import CANNOT_DECIDE, SAFE, UNSAFE, WARNINGS, WORST_FIRST
 from understudy.report.summary import first_rows, refusals, told_tables
 from understudy.report.tables import amount, table, wrapped
 from understudy.schemas import RISKS

@@ -15,14 +15,13 @@ from understudy import schemas, superseding
 from understudy.controller.profiles import KRAFT
 from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
-from understudy.questions import history
 from understudy.questions.audit import facts, ledger
 from understudy.questions.audit import findings as finding
 from understudy.questions.audit.ledger import Entry, Key, Seen
 from understudy.questions.audit.rule import ERROR, INFO, WARNING
 from understudy.questions.audit.rule_set import RuleSet
-from understudy.questions.history import History
-from understudy.questions.history_steps import Listed
+from understudy.questions.history.answer import History, told
+from understudy.questions.history.steps import Listed
 from understudy.snapshot import Snapshots
 
 _MICROS: Final = 1_000_000
@@ -145,14 +144,14 @@ def judged(
 ) -> Judged:
     """What the snapshots that *todo* asks for break, and how each came from the one before."""
     places = small_frame(spark, [row for each in todo for row in _places(each)], facts.PLACES)
-    told = history.told(snapshots, [row for each in todo for row in _listed(each)])
+    history = told(snapshots, [row for each in todo for row in _listed(each)])
     asked = F.broadcast(places.where("is_asked").select(*SNAPSHOT_KEY))
     of_history = {
-        name: getattr(told, name).join(asked, on=list(SNAPSHOT_KEY), how="left_semi")
+        name: getattr(history, name).join(asked, on=list(SNAPSHOT_KEY), how="left_semi")
         for name in superseding.HISTORY
     }
-    found = finding.findings(snapshots, places, told, rules)
-    return Judged({"findings": found, **of_history}, told)
+    found = finding.findings(snapshots, places, history, rules)
+    return Judged({"findings": found, **of_history}, history)
 
 
 def brokers_up(snapshots: Snapshots) -> dict[Key, int]:

@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 from understudy import schemas
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions import availability
-from understudy.questions.divergence import UNCLEAN, UNEXPLAINED
+from understudy.questions.history.divergence import UNCLEAN, UNEXPLAINED
 from understudy.snapshot import Snapshots
 from understudy.sql import NO_IDS, struct
 

@@ -16,7 +16,7 @@ from understudy.names import SNAPSHOT_KEY
 from understudy.questions.audit import facts
 from understudy.questions.audit.rule import SUBJECTS, Rule, Subject
 from understudy.questions.audit.rule_set import RuleSet, Silence
-from understudy.questions.history import History
+from understudy.questions.history.answer import History
 from understudy.snapshot import Snapshots
 from understudy.sql import null, text
 

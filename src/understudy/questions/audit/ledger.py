@@ -14,7 +14,7 @@ from hashlib import sha256
 from itertools import groupby
 
 from understudy.questions.audit.rule import LOOKBACK
-from understudy.questions.history_order import Moment, bursts
+from understudy.questions.history.order import Moment, bursts
 
 Key = tuple[str, str]
 

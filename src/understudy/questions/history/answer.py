@@ -16,11 +16,11 @@ from pyspark.sql import types as T
 
 from understudy import schemas
 from understudy.names import SNAPSHOT_KEY
-from understudy.questions.divergence import SCENARIO, Comparison, compare
-from understudy.questions.history_derivation import derived
-from understudy.questions.history_facts import Event
-from understudy.questions.history_feed import bursts, feed
-from understudy.questions.history_steps import Listed
+from understudy.questions.history.derivation import derived
+from understudy.questions.history.divergence import SCENARIO, Comparison, compare
+from understudy.questions.history.facts import Event
+from understudy.questions.history.feed import bursts, feed
+from understudy.questions.history.steps import Listed
 from understudy.snapshot import Snapshots
 from understudy.sql import text
 

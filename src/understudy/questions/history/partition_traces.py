@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from understudy.questions.history_facts import Fact, Item, Place, event_text
-from understudy.questions.history_partitions import PartitionStep
-from understudy.questions.history_step_facts import fact_of, ids_text, isr_report, name_of
+from understudy.questions.history.facts import Fact, Item, Place, event_text
+from understudy.questions.history.partitions import PartitionStep
+from understudy.questions.history.step_facts import fact_of, ids_text, isr_report, name_of
 
 
 def _shutdown(place: int, broker: int, said: str) -> Fact:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from understudy.controller.profiles import KRAFT
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
-from understudy.questions.before import STATUSES
+from understudy.questions.what_if.before import STATUSES
 from understudy.schemas import IMPACT_BROKERS, conform
 from understudy.snapshot import Snapshots
 from understudy.sql import NO_IDS, struct, text

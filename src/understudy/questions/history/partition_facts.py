@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from understudy.controller.words import NO_LEADER
-from understudy.questions import history_partition_traces as traces
-from understudy.questions.history_facts import (
+from understudy.questions.history import partition_traces as traces
+from understudy.questions.history.facts import (
     BEFORE_FAILOVER,
     Fact,
     Item,
     Place,
     event_text,
 )
-from understudy.questions.history_interval import Interval
-from understudy.questions.history_partitions import PartitionStep, partition_steps
-from understudy.questions.history_reports import Reports
-from understudy.questions.history_step_facts import fact_of, ids_text, isr_report, name_of
-from understudy.questions.history_topics import TopicStep
+from understudy.questions.history.interval import Interval
+from understudy.questions.history.partitions import PartitionStep, partition_steps
+from understudy.questions.history.reports import Reports
+from understudy.questions.history.step_facts import fact_of, ids_text, isr_report, name_of
+from understudy.questions.history.topics import TopicStep
 
 
 def topic_facts(interval: Interval) -> Iterator[Fact]:

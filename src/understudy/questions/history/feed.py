@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from understudy.controller.profiles import DECISIVE_SETTINGS
 from understudy.controller.words import NO_LEADER
 from understudy.names import SNAPSHOT_KEY, TOPIC_KEY
-from understudy.questions.history_interval import (
+from understudy.questions.history.interval import (
     Burst,
     Change,
     Interval,
@@ -28,7 +28,7 @@ from understudy.questions.history_interval import (
     Side,
     bursts_of,
 )
-from understudy.questions.history_steps import STEP_KEY, Listed, added, listed, numbered, steps
+from understudy.questions.history.steps import STEP_KEY, Listed, added, listed, numbered, steps
 from understudy.snapshot import Snapshots
 from understudy.sql import NO_IDS, null, struct, text
 

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.broker_sets import Bounds, probability_of_any
-from understudy.questions.cuts import conditions
+from understudy.questions.cut_sets.cuts import conditions
 from understudy.schemas import CUT_TOTALS
 
 SETS_AT_MOST: Final = 2_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from understudy.controller.words import UNCLEAN_SETTING
-from understudy.questions.history_facts import Fact, Item, Place, event_text
-from understudy.questions.history_interval import BrokerStep, Interval, is_new
+from understudy.questions.history.facts import Fact, Item, Place, event_text
+from understudy.questions.history.interval import BrokerStep, Interval, is_new
 
 
 def failover_facts(interval: Interval) -> Iterator[Fact]:

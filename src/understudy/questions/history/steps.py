@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 from understudy import schemas
 from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
-from understudy.questions.history_order import Moment, bursts
+from understudy.questions.history.order import Moment, bursts
 from understudy.sql import struct
 
 STEP_KEY = ("cluster", "number")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from understudy.questions.history_interval import Change, Row
+from understudy.questions.history.interval import Change, Row
 
 
 @dataclass(frozen=True)

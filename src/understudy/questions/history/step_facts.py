@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from understudy.questions.history_facts import Fact, Item, event_text
-from understudy.questions.history_partitions import PartitionStep
+from understudy.questions.history.facts import Fact, Item, event_text
+from understudy.questions.history.partitions import PartitionStep
 
 
 def name_of(step: PartitionStep) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Final
 
 from understudy.controller.words import NO_LEADER
-from understudy.questions.history_partitions import Ids, PartitionStep, without
+from understudy.questions.history.partitions import Ids, PartitionStep, without
 
 _MOST_UNSEEN: Final = 50
 

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
-from understudy.questions.before import STATUSES
+from understudy.questions.what_if.before import STATUSES
 from understudy.schemas import IMPACT, RISKS, conform
 from understudy.sql import text
 

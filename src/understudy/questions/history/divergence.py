@@ -20,8 +20,8 @@ from understudy.controller.records import TopicPartition
 from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.controller.words import DELETE_TOPIC_WRITE, NO_LEADER
 from understudy.names import SCENARIO_KEY
-from understudy.questions.history_facts import Event
-from understudy.questions.history_interval import Burst, Interval, Row
+from understudy.questions.history.facts import Event
+from understudy.questions.history.interval import Burst, Interval, Row
 from understudy.schemas import REPLAY_TABLES
 
 SCENARIO: Final = "history"

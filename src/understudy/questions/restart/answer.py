@@ -1,7 +1,7 @@
 """A rolling restart of one cluster: the plan, its proof, and what would make it shorter.
 
-The partitions are reduced to sets of brokers on Spark (``restart_demands``), the rounds are found
-on the driver (``restart_plan``), and then held against every partition again, which is the proof.
+The partitions are reduced to sets of brokers on Spark (``demands``), the rounds are found on the
+driver (``plan``), and then held against every partition again, which is the proof.
 """
 
 from __future__ import annotations
@@ -18,7 +18,15 @@ from pyspark.sql import functions as F
 
 from understudy import replay as replaying
 from understudy.frames import small_frame
-from understudy.questions import restart_demands, restart_moves, restart_plan, restart_replay
+from understudy.questions.restart import demands as demanding
+from understudy.questions.restart import moves as moving
+from understudy.questions.restart import plan as planning
+from understudy.questions.restart.replay import (
+    by_round,
+    outcome,
+    scenario,
+    with_the_controller_last,
+)
 from understudy.questions.units import Cluster
 from understudy.schemas import RESTART_MOVES, RESTART_ROUNDS
 from understudy.snapshot import Snapshots
@@ -56,8 +64,8 @@ class Fix(NamedTuple):
 @dataclass(frozen=True)
 class Answer:
     asked: Asked
-    totals: restart_demands.Totals
-    plan: restart_plan.Plan
+    totals: demanding.Totals
+    plan: planning.Plan
     rounds: list[tuple[int, ...]]  # in the order to take them
     tightest: list[Told]
     fix: Fix | None
@@ -110,7 +118,7 @@ class Answer:
         }
 
     def _unsavable(self, limit: int, topic: str | None) -> list[Told]:
-        rows = restart_demands.unsavable(self.demands)
+        rows = demanding.unsavable(self.demands)
         if topic is not None:
             rows = rows.where(F.col("topic").rlike(topic))
         first = rows.orderBy(F.desc("internal"), "topic", "partition").limit(limit)
@@ -119,8 +127,8 @@ class Answer:
 
 @contextmanager
 def answered(snapshots: Snapshots, asked: Asked) -> Iterator[Answer]:
-    demands = restart_demands.demands(snapshots, asked.brokers).persist()
-    conflicts = restart_demands.conflicts(demands).persist()
+    demands = demanding.demands(snapshots, asked.brokers).persist()
+    conflicts = demanding.conflicts(demands).persist()
     try:
         yield _answer(demands, conflicts, asked)
     finally:
@@ -129,16 +137,16 @@ def answered(snapshots: Snapshots, asked: Asked) -> Iterator[Answer]:
 
 
 def _answer(demands: DataFrame, conflicts: DataFrame, asked: Asked) -> Answer:
-    totals = restart_demands.totals(demands)
-    found = restart_demands.collected(conflicts, has_larger=totals.most_allowed > 1)
+    totals = demanding.totals(demands)
+    found = demanding.collected(conflicts, has_larger=totals.most_allowed > 1)
     quorum = quorum_conflicts(asked)
-    plan = restart_plan.plan(
+    plan = planning.plan(
         asked.brokers,
         [*found.sets, *quorum],
         max_parallel=asked.max_parallel,
         racks=asked.racks if asked.by_rack else None,
     )
-    rounds = restart_replay.with_the_controller_last(asked.cluster, plan.rounds)
+    rounds = with_the_controller_last(asked.cluster, plan.rounds)
     return Answer(
         asked,
         totals,
@@ -164,7 +172,7 @@ def quorum_conflicts(asked: Asked) -> list[frozenset[int]]:
 def _proven(demands: DataFrame, rounds: Sequence[Sequence[int]]) -> list[Told]:
     """The tightest partition of each round, seen by holding every partition against them."""
     round_of = {broker: n for n, down in enumerate(rounds, 1) for broker in down}
-    seen = {row["round"]: row for row in restart_demands.proof(demands, round_of).collect()}
+    seen = {row["round"]: row for row in demanding.proof(demands, round_of).collect()}
     if any(row.spare < 0 for row in seen.values()):
         raise RuntimeError("a round of the plan takes a partition under min ISR")
     nothing = dict.fromkeys(("topic", "partition", "in_sync", "min_isr", "down"))
@@ -182,15 +190,11 @@ def _proven(demands: DataFrame, rounds: Sequence[Sequence[int]]) -> list[Told]:
 # --- What would make it shorter ------------------------------------------------------------------
 
 
-def _slots(
-    asked: Asked, totals: restart_demands.Totals, rounds: int
-) -> list[restart_moves.Slot] | None:
+def _slots(asked: Asked, totals: demanding.Totals, rounds: int) -> list[moving.Slot] | None:
     """The rounds to aim at: those of racks, if that is fewer; None if there is nothing to gain."""
-    slots = restart_moves.slots(
-        asked.brokers, asked.racks, totals.fewest_rounds, asked.max_parallel
-    )
+    slots = moving.slots(asked.brokers, asked.racks, totals.fewest_rounds, asked.max_parallel)
     if len(slots) < totals.fewest_rounds and not asked.by_rack:
-        slots = restart_moves.slots(asked.brokers, {}, totals.fewest_rounds, asked.max_parallel)
+        slots = moving.slots(asked.brokers, {}, totals.fewest_rounds, asked.max_parallel)
     return slots if totals.fewest_rounds <= len(slots) < rounds else None
 
 
@@ -199,20 +203,20 @@ def _fix(
     conflicts: DataFrame,
     sets: Mapping[frozenset[int], int],
     asked: Asked,
-    slots: Sequence[restart_moves.Slot] | None,
+    slots: Sequence[moving.Slot] | None,
 ) -> Fix | None:
     if slots is None:
         return None
-    slot_of = restart_moves.aimed(asked.brokers, sets, slots, asked.racks)
+    slot_of = moving.aimed(asked.brokers, sets, slots, asked.racks)
     count, is_exact = None, False
     if len(asked.brokers) <= _EXACT_UP_TO and (groups := _groups(demands)):
         # Racks are a good guide where to begin, but only a rule when asked for.
         free = slots if asked.by_rack else [each._replace(rack=None) for each in slots]
-        best = restart_moves.fewest(groups, free, asked.racks, slot_of)
+        best = moving.fewest(groups, free, asked.racks, slot_of)
         slot_of, count, is_exact = best.slot_of, best.moves, best.is_exact
     if any(len({slot_of[b] for b in each}) == 1 for each in quorum_conflicts(asked)):
         return None  # no move of a replica makes the quorum larger
-    misplaced = restart_demands.misplaced(demands, slot_of)
+    misplaced = demanding.misplaced(demands, slot_of)
     if count is None:
         count = (misplaced.agg(F.expr("sum(excess) AS n")).first() or [0])[0] or 0
     at_least = count if is_exact else _at_least(demands, slot_of, len(slots))
@@ -230,27 +234,27 @@ def _fix(
     )
 
 
-def _groups(demands: DataFrame) -> list[restart_moves.Demand]:
+def _groups(demands: DataFrame) -> list[moving.Demand]:
     """The partitions by their brokers, where that is few groups; else nothing."""
     rows = demands.groupBy("pool", "allowed").count().limit(_GROUPS_AT_MOST + 1).collect()
     if len(rows) > _GROUPS_AT_MOST:
         return []
-    return [restart_moves.Demand(frozenset(row.pool), row.allowed, row["count"]) for row in rows]
+    return [moving.Demand(frozenset(row.pool), row.allowed, row["count"]) for row in rows]
 
 
 def _at_least(demands: DataFrame, slot_of: Mapping[int, int], rounds: int) -> int:
     worth = {
         (row.broker, near.broker): near.worth
-        for row in restart_demands.worth_of_pairs(demands, slot_of).collect()
+        for row in demanding.worth_of_pairs(demands, slot_of).collect()
         for near in row.near
     }
-    return restart_moves.at_least(worth, slot_of, rounds)
+    return moving.at_least(worth, slot_of, rounds)
 
 
 def _moves(
     misplaced: DataFrame, asked: Asked, slot_of: Mapping[int, int]
 ) -> tuple[list[Told], int]:
-    places = restart_moves.Places(asked.cluster.live, asked.racks, slot_of)
+    places = moving.Places(asked.cluster.live, asked.racks, slot_of)
     moves: list[Told] = []
     homeless = 0
     first = misplaced.orderBy("topic", "partition").limit(MOVES_AT_MOST)
@@ -274,7 +278,7 @@ def _moves(
 
 def _together(conflicts: DataFrame, slot_of: Mapping[int, int]) -> list[Told]:
     """The conflicts inside the rounds one would like to have, those of most partitions first."""
-    inside = restart_demands.with_rounds(conflicts, slot_of, "brokers").where(
+    inside = demanding.with_rounds(conflicts, slot_of, "brokers").where(
         "size(array_distinct(rounds)) = 1"
     )
     first = inside.orderBy(F.desc("partitions"), "brokers").limit(MOVES_AT_MOST)
@@ -291,14 +295,12 @@ def replayed(
     snapshots: Snapshots, cluster: Cluster, rounds: Sequence[Sequence[int]]
 ) -> replaying.Replay:
     """Every round through the controller; the caller closes it."""
-    return replaying.replay(
-        snapshots, [restart_replay.scenario(cluster, rounds)], changed_only=True
-    )
+    return replaying.replay(snapshots, [scenario(cluster, rounds)], changed_only=True)
 
 
 def told_of_replay(replay: replaying.Replay, rounds: Sequence[Sequence[int]]) -> Told:
-    per_round = restart_replay.by_round(replay.tables, rounds).orderBy("round").collect()
-    after = restart_replay.outcome(replay.tables["partition_states"]).first()
+    per_round = by_round(replay.tables, rounds).orderBy("round").collect()
+    after = outcome(replay.tables["partition_states"]).first()
     return {
         "rounds": [row.asDict() for row in per_round],
         "after": None if after is None else after.asDict(),

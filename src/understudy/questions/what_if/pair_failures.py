@@ -22,9 +22,9 @@ from understudy.controller.profiles import KRAFT
 from understudy.frames import compiled_apart, small_frame, unfolded
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.availability import INTERNAL_TOPICS
-from understudy.questions.before import STATUSES
-from understudy.questions.impact import judged
 from understudy.questions.units import PAIR
+from understudy.questions.what_if.before import STATUSES
+from understudy.questions.what_if.impact import judged
 from understudy.schemas import IMPACT, RISKS
 from understudy.snapshot import Snapshots
 from understudy.sql import NO_IDS, struct, text

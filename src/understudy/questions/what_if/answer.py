@@ -21,14 +21,15 @@ from understudy.controller.states import NEW_PARTITION, OFFLINE_PARTITION, ONLIN
 from understudy.controller.words import DELETED, ELECTED_UNCLEAN
 from understudy.frames import small_frame
 from understudy.names import PARTITION_KEY, SCENARIO_KEY, SNAPSHOT_KEY
-from understudy.questions import impact as impacts
-from understudy.questions import impact_brokers, units
+from understudy.questions import units
 from understudy.questions.availability import is_internal
-from understudy.questions.before import PARTITION, STATUSES, before
-from understudy.questions.failures import Asked, Case, cases
 from understudy.questions.known_clusters import known_clusters
-from understudy.questions.pair_failures import impact_of_pairs
 from understudy.questions.units import PAIR, Cluster
+from understudy.questions.what_if import impact as impacts
+from understudy.questions.what_if import impact_brokers
+from understudy.questions.what_if.before import PARTITION, STATUSES, before
+from understudy.questions.what_if.failures import Asked, Case, cases
+from understudy.questions.what_if.pair_failures import impact_of_pairs
 from understudy.schemas import (
     BOOLEAN,
     IDS,

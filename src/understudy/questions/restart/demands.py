@@ -22,7 +22,7 @@ from pyspark.sql import types as T
 from understudy.frames import small_frame
 from understudy.questions.availability import counted, is_internal, is_online
 from understudy.questions.buckets import bucket, in_buckets
-from understudy.questions.cut_sets import combinations
+from understudy.questions.cut_sets.sets import combinations
 from understudy.schemas import INT
 from understudy.snapshot import Snapshots
 from understudy.sql import struct
@@ -212,7 +212,7 @@ def misplaced(demands: DataFrame, round_of: Mapping[int, int]) -> DataFrame:
 
 
 def worth_of_pairs(demands: DataFrame, round_of: Mapping[int, int]) -> DataFrame:
-    """What each pair of brokers is worth to the lower bound of moves (``restart_moves``).
+    """What each pair of brokers is worth to the lower bound of ``moves``.
 
     Only of partitions with a slack of 1. A pair in one round of *k* of its brokers is worth 2/k; a
     pair in two of its *m* rounds 2/m, spread over the pairs of brokers of these rounds.

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from understudy.controller.kraft.partitions import LOST, MIGRATING, UNASSIGNED
 from understudy.controller.words import NO_LEADER
-from understudy.questions.history_facts import BEFORE_FAILOVER
-from understudy.questions.history_interval import Interval, Row
-from understudy.questions.history_topics import TopicStep
+from understudy.questions.history.facts import BEFORE_FAILOVER
+from understudy.questions.history.interval import Interval, Row
+from understudy.questions.history.topics import TopicStep
 
 Ids = tuple[int, ...]
 

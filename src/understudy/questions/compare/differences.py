@@ -1,7 +1,7 @@
 """Where controllers part over the same partition, field by field, and the rule that makes them.
 
 The first controller is the measure: each other one is held against it. Frames in, frame out; the
-replays of all controllers come as one (see ``compare_controllers``).
+replays of all controllers come as one (see ``controllers``).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from understudy.controller.words import NO_LEADER, UNCHANGED
 from understudy.frames import small_frame
 from understudy.names import PARTITION_KEY, SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.questions import availability
-from understudy.questions.compare_controllers import Controller, unforked
-from understudy.questions.compare_rules import rule
+from understudy.questions.compare.controllers import Controller, unforked
+from understudy.questions.compare.rules import rule
 from understudy.schemas import DIFFERENCES
 from understudy.snapshot import Snapshots
 from understudy.sql import NO_IDS, struct, text
