@@ -521,4 +521,4 @@ def conform(df: DataFrame, schema: T.StructType) -> DataFrame:
     ]
     if wrong:
         raise SchemaMismatchError("a table does not have the columns it should", wrong)
-    return df.select(*schema.names)
+    return df if df.columns == schema.names else df.select(*schema.names)

@@ -24,27 +24,32 @@ class Rows(NamedTuple):
 
     query: str  # of names and expressions of ours; nothing from input ever becomes part of it
     frames: Mapping[str, DataFrame]
+    own: DataFrame | None = None  # of rows that are the whole of one frame
 
     @classmethod
     def of(cls, frame: DataFrame) -> Rows:
-        name = f"frame_{id(frame)}"
-        return cls(f"SELECT * FROM {{{name}}}", {name: frame})
+        # A query takes frames by way of views, and with a view Spark drops what it has cached of
+        # the very same plan. So none is a view of what somebody may keep in memory.
+        seen = frame.where("true")
+        name = f"frame_{id(seen)}"
+        return cls(f"SELECT * FROM {{{name}}}", {name: seen}, frame)
 
     def frame(self) -> DataFrame:
-        # The query takes frames by way of views, and with a view Spark drops what it has cached of
-        # the very same plan: so none of them is.
-        others = {name: frame.where("true") for name, frame in self.frames.items()}
         spark = next(iter(self.frames.values())).sparkSession
-        return spark.sql(self.query, None, **others)
+        return spark.sql(self.query, None, **self.frames)
 
-    def kept(self) -> Rows:
-        """The same over a frame of its own, for the caller to keep in memory."""
-        return Rows.of(self.frame())
+    def apart(self) -> Rows:
+        """The same over a frame of its own, which can be kept in memory."""
+        # With a view Spark also plans anew what is to be kept of plans that contain the view's: so
+        # these views are of plans that no other query has.
+        own = {name: frame.where("'apart' = 'apart'") for name, frame in self.frames.items()}
+        return Rows.of(Rows(self.query, own).frame())
 
-    @property
-    def only_frame(self) -> DataFrame:
-        (frame,) = self.frames.values()
-        return frame
+    def keep(self) -> DataFrame:
+        """Keep the frame these rows are ``apart`` on in memory, and return it to be let go."""
+        if self.own is None:
+            raise ValueError("rows without a frame of their own cannot be kept")
+        return self.own.persist()
 
     def select(self, *columns: str, hint: str = "") -> Rows:
         return self._then(f"SELECT {hint}{', '.join(columns)} FROM ({self.query})")

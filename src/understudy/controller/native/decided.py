@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from understudy.controller.native.electing import Election
 from understudy.controller.records import LeaderAndIsr
+from understudy.controller.states import OFFLINE_REPLICA, ONLINE_REPLICA
 from understudy.controller.words import NO_LEADER
 from understudy.names import PARTITION_KEY
 from understudy.sql import Rows, struct, text
@@ -34,24 +35,30 @@ class Decided(NamedTuple):
     """
 
     event_type: str
-    healthy: Rows | None  # their record is sent again, and nothing changes
-    untouched: Rows | None  # they are only there, as ``online`` and ``replicas`` say
     touched: Rows
-    is_shown: str  # whether one of the touched has state rows, as SQL text
     changed_only: bool  # state rows only of what changed
     facts: Rows  # one row per scenario
     told_nothing: Rows  # number and step of every UpdateMetadata that may have no partition
     replica_before: str  # the state of ``replica``, as SQL text
     replica_after: str
     election: Election
-    is_answered: str  # whether the event answers for a touched partition, as SQL text
     transitions: tuple[Callable[[Decided], Rows], ...]
     writes: tuple[Callable[[Decided], Rows], ...]
+    healthy: Rows | None = None  # their record is sent again, and nothing changes
+    untouched: Rows | None = None  # they are only there, as ``online`` and ``replicas`` say
+    is_shown: str = "true"  # whether one of the touched has state rows, as SQL text
+    is_answered: str = "false"  # whether the event answers for a touched partition, as SQL text
     starting: Starting | None = None
 
     @property
     def event(self) -> dict[str, str]:
         return {"event": "1", "event_type": text(self.event_type)}
+
+
+def replica_state(online: str) -> str:
+    """The state of ``replica``, where those *online* are; both are SQL text."""
+    is_online = f"array_contains({online}, replica)"
+    return f"IF({is_online}, {text(ONLINE_REPLICA)}, {text(OFFLINE_REPLICA)})"
 
 
 CARRIED: Final = (

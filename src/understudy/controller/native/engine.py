@@ -69,7 +69,7 @@ class Native(NamedTuple):
 
     def keep(self) -> tuple[DataFrame, ...]:
         """Keep in memory what all tables are made from."""
-        return tuple(each.touched.only_frame.persist() for each in self.decided.values())
+        return tuple(each.touched.keep() for each in self.decided.values())
 
     def followed_by(self, later: Tables) -> Tables:
         """The tables with the rows of *later* steps and of other scenarios."""

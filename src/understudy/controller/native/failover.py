@@ -75,13 +75,12 @@ def decide(
         .transform(with_election, "shrunk")
         .transform(_with_end)
         .transform(bodies.of_failover)
-        .kept()
+        .apart()
     )
     first = facts.select("f.number AS number", "f.step_first AS step")
     return Decided(
         event_type=FAILOVER,
         healthy=known.where(_HEALTHY),
-        untouched=None,
         touched=touched,
         is_shown=_IS_FINISHED,
         changed_only=changed_only,
@@ -90,7 +89,6 @@ def decide(
         replica_before=null("STRING"),
         replica_after=f"IF(array_contains(online, replica), {text(ONLINE_REPLICA)}, {_NOT_ONLINE})",
         election=OFFLINE_ELECTION,
-        is_answered="false",
         transitions=(
             partial(tables.goes_online, replicas="online", from_state=text(ONLINE_REPLICA)),
             partial(tables.goes_offline, from_state=text(DELETION_INELIGIBLE)),

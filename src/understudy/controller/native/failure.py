@@ -104,22 +104,19 @@ def decide(settled: Rows, facts: Rows, *, changed_only: bool) -> Decided:
         .transform(with_removals, "risen", "new")
         .transform(_with_end)
         .transform(bodies.of_failure)
-        .kept()
+        .apart()
     )
     last = facts.where("f.step_last IS NOT NULL").select("f.number", "f.step_last AS step")
     return Decided(
         event_type=BROKER_FAILURE,
-        healthy=None,
         untouched=None if changed_only else running.untouched_partitions(settled, facts),
         touched=touched,
-        is_shown="true",
         changed_only=changed_only,
         facts=facts,
         told_nothing=last.union(bodies.of_never_led(touched, "risen")),
         replica_before=running.REPLICA_BEFORE,
         replica_after=running.REPLICA_AFTER,
         election=OFFLINE_ELECTION,
-        is_answered="false",
         transitions=(
             tables.loses_its_leader,
             tables.gets_a_leader,

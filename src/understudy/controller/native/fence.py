@@ -89,7 +89,7 @@ class Fenced(NamedTuple):
 
     def keep(self) -> tuple[DataFrame, ...]:
         """Keep in memory what all tables are made from."""
-        return (self.touched.only_frame.persist(),)
+        return (self.touched.keep(),)
 
     def beside(self, others: Tables) -> Tables:
         """The tables of *others*, which were given everything but plain partitions."""
@@ -127,13 +127,13 @@ def fenced(
     clusters = _clusters(*map(Rows.of, (snapshots, brokers, configs, rules)))
     for left_out in (_deleting(Rows.of(topics)), _beyond_kafka(Rows.of(partitions))):
         clusters = clusters.join(left_out, SNAPSHOT_KEY, "LEFT ANTI")
-    clusters = clusters.kept()
+    clusters = clusters.apart()
     judged = _judged(Rows.of(partitions), clusters, Rows.of(configs))
-    facts = _facts(Rows.of(scenarios), Rows.of(brokers), clusters).kept()
+    facts = _facts(Rows.of(scenarios), Rows.of(brokers), clusters).apart()
     return Fenced(
         partitions=judged.select(*PARTITIONS.names, "is_plain").frame(),
         taken=facts.select(*SCENARIO_KEY).frame(),
-        touched=_touched(judged, facts).kept(),
+        touched=_touched(judged, facts).apart(),
         changed_only=changed_only,
     )
 

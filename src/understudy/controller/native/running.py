@@ -18,21 +18,19 @@ from understudy.controller.native.clusters import (
     TopicExceptions,
     ids_of,
 )
+from understudy.controller.native.decided import replica_state
 from understudy.controller.states import (
     NEW_PARTITION,
     OFFLINE_PARTITION,
     OFFLINE_REPLICA,
     ONLINE_PARTITION,
-    ONLINE_REPLICA,
 )
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY, TOPIC_KEY
 from understudy.schemas import PARTITIONS
 from understudy.sql import Rows, text
 
 # The state of ``replica`` before the event, and after it if all it can do is to go offline.
-REPLICA_BEFORE: Final = (
-    f"IF(array_contains(online_before, replica), {text(ONLINE_REPLICA)}, {text(OFFLINE_REPLICA)})"
-)
+REPLICA_BEFORE: Final = replica_state("online_before")
 REPLICA_AFTER: Final = (
     f"IF(array_contains(removed, replica) AND NOT superseded,"
     f" {text(OFFLINE_REPLICA)}, {REPLICA_BEFORE})"

@@ -86,14 +86,12 @@ def decide(settled: Rows, facts: Rows, *, changed_only: bool) -> Decided:
         .transform(with_removals, "risen", "new")
         .transform(_with_end)
         .transform(bodies.of_shutdown)
-        .kept()
+        .apart()
     )
     return Decided(
         event_type=CONTROLLED_SHUTDOWN,
-        healthy=None,
         untouched=None if changed_only else running.untouched_partitions(settled, facts),
         touched=touched,
-        is_shown="true",
         changed_only=changed_only,
         facts=facts,
         told_nothing=facts.where("false").select("f.number", "f.step_stop AS step"),

@@ -12,9 +12,14 @@ from typing import Final
 from understudy.controller import releases
 from understudy.controller.native import bodies, running, tables
 from understudy.controller.native.clusters import Role, ids_of, numbered_steps, plain_values
-from understudy.controller.native.decided import Decided, Starting, with_liveness
+from understudy.controller.native.decided import (
+    Decided,
+    Starting,
+    replica_state,
+    with_liveness,
+)
 from understudy.controller.native.electing import OFFLINE_ELECTION, with_election
-from understudy.controller.states import OFFLINE_REPLICA, ONLINE_PARTITION, ONLINE_REPLICA
+from understudy.controller.states import OFFLINE_REPLICA, ONLINE_PARTITION
 from understudy.controller.zk.events import BROKER_STARTUP
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.sql import NO_IDS, Rows, struct, text
@@ -119,27 +124,23 @@ def decide(settled: Rows, facts: Rows, *, changed_only: bool) -> Decided:
         .transform(with_election, "old")
         .transform(_with_end)
         .transform(bodies.of_startup)
-        .kept()
+        .apart()
     )
     known = facts.where("f.step_known IS NOT NULL").select("f.number", "f.step_known AS step")
     told = facts.where("f.step_told IS NOT NULL").select("f.number", "f.step_told AS step")
     brokers = facts.select("f.number AS number", "explode(started) AS s").select(
         "number", "s.id AS broker_id", "s.epoch AS broker_epoch"
     )
-    is_online = "array_contains(online, replica)"
     return Decided(
         event_type=BROKER_STARTUP,
-        healthy=None,
         untouched=None if changed_only else running.untouched_partitions(settled, facts),
         touched=touched,
-        is_shown="true",
         changed_only=changed_only,
         facts=facts,
         told_nothing=known.union(told),
         replica_before=running.REPLICA_BEFORE,
-        replica_after=f"IF({is_online}, {text(ONLINE_REPLICA)}, {text(OFFLINE_REPLICA)})",
+        replica_after=replica_state("online"),
         election=OFFLINE_ELECTION,
-        is_answered="false",
         transitions=(
             partial(tables.goes_online, replicas="returning", from_state=text(OFFLINE_REPLICA)),
             tables.gets_a_leader,

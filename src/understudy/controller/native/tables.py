@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import reduce
 
 from understudy.controller.native import outcomes
-from understudy.controller.native.decided import RECORD, Decided
+from understudy.controller.native.decided import RECORD, Decided, replica_state
 from understudy.controller.states import (
     OFFLINE_PARTITION,
     OFFLINE_REPLICA,
@@ -85,10 +85,9 @@ def _unchanged(decided: Decided) -> list[tuple[Rows, str, tuple[str, str]]]:
     """The other partitions with state rows: their state before, and their replicas' states."""
     if decided.changed_only:
         return []
-    online, offline = text(ONLINE_REPLICA), text(OFFLINE_REPLICA)
-    settled = f"IF(array_contains(online_before, replica), {online}, {offline})"
+    settled = replica_state("online_before")
     kinds = (
-        (decided.healthy, "NULL", ("NULL", online)),
+        (decided.healthy, "NULL", ("NULL", text(ONLINE_REPLICA))),
         (decided.untouched, text(ONLINE_PARTITION), (settled, settled)),
     )
     return [(frame, state, replica) for frame, state, replica in kinds if frame is not None]
