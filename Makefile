@@ -54,7 +54,7 @@ test: $(READY) ## run the tests, but for the slow ones
 
 .PHONY: test-all
 test-all: $(READY) ## run every test
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest $(TWO_AT_A_TIME) $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: $(READY) ## check style and formatting

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
@@ -36,7 +37,8 @@ def build(home: Path) -> None:
     if maven is None:
         raise OracleError(_MAVEN_MISSING)
     command = [maven, "-q", "-B", "-f", str(home / "pom.xml"), "clean", "package"]
-    if subprocess.run(command, check=False).returncode:
+    # What Maven says is no part of what the caller prints.
+    if subprocess.run(command, stdout=sys.stderr.fileno(), check=False).returncode:
         raise OracleError("the oracle does not build; Maven says why above")
 
 

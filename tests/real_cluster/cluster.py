@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -80,7 +81,8 @@ def fetch_jars() -> None:
             "Apache Maven is needed to fetch Kafka: install it (Debian: apt install maven)"
         )
     command = [maven, "-q", "-B", "-Dstyle.color=never", "-f", str(pom), "package"]
-    if subprocess.run(command, check=False).returncode:
+    # What Maven says is no part of what the caller prints.
+    if subprocess.run(command, stdout=sys.stderr.fileno(), check=False).returncode:
         raise ClusterError("Kafka's jars cannot be fetched; Maven says why above")
     JARS.touch()
 
