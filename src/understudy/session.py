@@ -42,6 +42,10 @@ SETTINGS: Final = {
     "spark.sql.icu.caseMappings.enabled": "false",
     # Lets a small frame that is kept in memory have few partitions; it would have 200.
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
+    # While a batch is filled for Python, Spark adds up its bytes after every row, which takes
+    # longer than all else; fewer rows bound it as well.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
     # Batches that were put on disk are held a hundred at a time while they are read back; with
     # Spark's 10000 rows in each that is more than a heap of one gigabyte.
     "spark.sql.inMemoryColumnarStorage.batchSize": "500",

@@ -25,7 +25,7 @@ from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.controller.states import OFFLINE_REPLICA, ONLINE_PARTITION, ONLINE_REPLICA
 from understudy.controller.words import UNCHANGED
 from understudy.controller.zk.interpreter import resume
-from understudy.frames import Tables
+from understudy.frames import Tables, compiled_apart
 from understudy.garbage import rarely_collected
 from understudy.names import PARTITION_KEY, SCENARIO_KEY, SNAPSHOT_KEY, TOPIC_KEY
 from understudy.schemas import PARTITION_STATES, PARTITIONS, REPLAY_TABLES, REPLICA_STATES
@@ -210,9 +210,12 @@ def _touched(
     """A row for each partition a scenario may touch, once or more often."""
     wanted = scenarios.selectExpr("scenario", "natively", "explode(keys) AS key")
     found = (
-        keyed.selectExpr(*PARTITIONS.names, "is_plain", "explode(keys) AS key")
+        # Compiled as one step that is short enough, only those that are wanted become rows.
+        compiled_apart(keyed)
+        .selectExpr(*PARTITIONS.names, "is_plain", "explode(keys) AS key")
         .join(wanted.hint("broadcast"), on="key")
         .where("NOT (natively AND is_plain)")
+        .transform(compiled_apart)
         .join(_topic_settings(configs), on=list(TOPIC_KEY), how="left")
     )
     found = (

@@ -3,6 +3,5 @@
 A question is a package, or a module where one is enough: ``diff``, ``explain``, ``ok_to_stop`` and
 ``recovery``. The other modules are what several questions share: ``availability`` says what a
 partition still does for its clients, ``units`` and ``known_clusters`` who fails together,
-``broker_sets`` solves small problems over sets of brokers, and ``buckets`` finds a broker by its
-id.
+and ``broker_sets`` solves small problems over sets of brokers.
 """

@@ -20,12 +20,12 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from understudy.buckets import bucket, firsts, in_buckets, is_among
 from understudy.controller.kraft.partitions import LOST, MIGRATING, UNASSIGNED
 from understudy.controller.kraft.words import DEFAULT_MIN_ISR, MIN_ISR_SETTING
 from understudy.controller.profiles import KRAFT
 from understudy.controller.words import UNCLEAN_SETTING
 from understudy.names import SNAPSHOT_KEY, TOPIC_KEY
-from understudy.questions.buckets import bucket, firsts, in_buckets, is_among
 from understudy.schemas import PARTITIONS
 from understudy.snapshot import Snapshots
 from understudy.sql import NO_IDS, struct, text

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from understudy.buckets import found, in_buckets
 from understudy.controller.kraft.events import BROKER_FAILURE, FENCE
 from understudy.controller.kraft.partitions import LOST, MIGRATING, UNASSIGNED
 from understudy.controller.kraft.releases import Rules
@@ -131,7 +132,7 @@ def fenced(
     judged = _judged(Rows.of(partitions), clusters, Rows.of(configs))
     facts = _facts(Rows.of(scenarios), Rows.of(brokers), clusters).apart()
     return Fenced(
-        partitions=judged.select(*PARTITIONS.names, "is_plain").frame(),
+        partitions=judged.select(*PARTITIONS.names, "is_plain").compiled_apart().frame(),
         taken=facts.select(*SCENARIO_KEY).frame(),
         touched=_touched(judged, facts).apart(),
         changed_only=changed_only,
@@ -156,13 +157,14 @@ def _beyond_kafka(partitions: Rows) -> Rows:
 def _clusters(snapshots: Rows, brokers: Rows, configs: Rows, rules: Rows) -> Rows:
     """One row per snapshot."""
     broker = struct(
+        id="broker_id",
         live="coalesce(alive, false) AND NOT coalesce(shutting_down, false)",
-        fenced="coalesce(fenced, false)",
-        shutting_down="coalesce(shutting_down, false)",
+        why_not=f"CASE WHEN fenced THEN {text(FENCED)}"
+        f" WHEN shutting_down THEN {text(SHUTTING_DOWN)} END",
         log_dirs="coalesce(log_dirs, CAST(array() AS ARRAY<STRING>))",
     )
-    registered = brokers.grouped(
-        SNAPSHOT_KEY, f"map_from_entries(collect_list(struct(broker_id, {broker}))) AS brokers"
+    registered = brokers.grouped(SNAPSHOT_KEY, f"collect_list({broker}) AS listed").select(
+        *SNAPSHOT_KEY, f"{in_buckets('listed', 'b.id')} AS brokers"
     )
     about = snapshots.select(
         *(*SNAPSHOT_KEY, "controller_id", "release", "metadata_version"),
@@ -243,11 +245,16 @@ def _judged(partitions: Rows, clusters: Rows, configs: Rows) -> Rows:
         .join(renamed, TOPIC_KEY, "LEFT")
         .select(
             *PARTITIONS.names,
-            *("cluster_number", "bumps", "record_version", "keeps_elr"),
-            "try_element_at(brokers, leader).live AS leader_lives",
-            f"transform(replicas, (r, i) -> {_WHY_NOT}) AS why_not",
+            *("cluster_number", "bumps", "record_version", "keeps_elr", "checks_directories"),
+            f"{found('brokers', 'leader')}.live AS leader_lives",
+            f"transform(replicas, r -> {found('brokers', 'r')}) AS hosts",
             f"{_UNCLEAN_ALLOWED_BY} AS unclean_allowed_by",
             f"try_cast({_effective('min_isr')} AS INT) AS min_isr",
+        )
+        .compiled_apart()
+        .select(
+            "* EXCEPT (checks_directories, hosts)",
+            f"transform(hosts, (host, i) -> {_WHY_NOT}) AS why_not",
         )
         .select("*", f"coalesce({_IS_PLAIN}, false) AS is_plain")
     )
@@ -258,16 +265,14 @@ def _effective(setting: str) -> str:
     return f"coalesce({levels}, {text(str(DEFAULT_MIN_ISR))})"
 
 
-_BROKER: Final = "try_element_at(brokers, r)"
 _DIRECTORY: Final = "get(directories, i)"
 _WHY_NOT: Final = f"""CASE
-    WHEN {_BROKER} IS NULL THEN {text(NOT_REGISTERED)}
-    WHEN {_BROKER}.fenced THEN {text(FENCED)}
-    WHEN {_BROKER}.shutting_down THEN {text(SHUTTING_DOWN)}
+    WHEN host IS NULL THEN {text(NOT_REGISTERED)}
+    WHEN host.why_not IS NOT NULL THEN host.why_not
     WHEN checks_directories AND {_DIRECTORY} IS NOT NULL
       AND {_DIRECTORY} NOT IN ({text(UNASSIGNED)}, {text(MIGRATING)})
-      AND ({_DIRECTORY} = {text(LOST)} OR (size({_BROKER}.log_dirs) > 0
-        AND NOT array_contains({_BROKER}.log_dirs, {_DIRECTORY})))
+      AND ({_DIRECTORY} = {text(LOST)} OR (size(host.log_dirs) > 0
+        AND NOT array_contains(host.log_dirs, {_DIRECTORY})))
       THEN {text(LOG_DIR_OFFLINE)} END"""
 
 # The most specific level that says anything decides; Kafka reads the value as it stands.
@@ -301,6 +306,7 @@ def _touched(judged: Rows, facts: Rows) -> Rows:
     recorded = f"transform(replicas, r -> {text(MIGRATING)})"
     return (
         judged.where("is_plain")
+        .compiled_apart()
         .select("*", "explode(replicas) AS host")
         .select("*", "xxhash64(cluster_number, host) AS host_key")
         .join(striking, ("host_key",), broadcast=True)

@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from understudy.buckets import bucket, firsts, in_buckets
 from understudy.frames import compiled_apart, small_frame, unfolded
 from understudy.names import SNAPSHOT_KEY
-from understudy.questions.buckets import bucket, firsts, in_buckets
 from understudy.questions.cut_sets.cuts import FULL_ACKS, UNAVAILABLE
 from understudy.schemas import INT, STRING
 from understudy.sql import NO_IDS, null, struct, text

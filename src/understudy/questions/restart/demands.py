@@ -19,9 +19,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from understudy.buckets import bucket, in_buckets
 from understudy.frames import small_frame
 from understudy.questions.availability import counted, is_internal, is_online
-from understudy.questions.buckets import bucket, in_buckets
 from understudy.questions.cut_sets.sets import combinations
 from understudy.schemas import INT
 from understudy.snapshot import Snapshots

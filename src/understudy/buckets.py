@@ -27,6 +27,11 @@ def firsts(buckets: str) -> str:
     return f"transform({buckets}, b -> get(b, 0))"
 
 
+def found(buckets: str, broker: str) -> str:
+    """The element of *broker*, whose ``id`` it is; null where there is none."""
+    return f"get(filter({bucket(buckets, broker)}, b -> b.id = {broker}), 0)"
+
+
 def is_among(buckets: str, firsts: str, broker: str) -> str:
     """Whether *broker* is an id in *buckets*; a flat list of numbers is looked into first."""
     is_first = f"coalesce({bucket(firsts, broker)} = {broker}, false)"
