@@ -23,7 +23,7 @@ from understudy.controller.kraft.partitions import MIGRATING
 from understudy.controller.profiles import DECISIVE_SETTINGS, KRAFT, PROFILES, ZK_LEGACY
 from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.controller.states import OFFLINE_REPLICA, ONLINE_PARTITION, ONLINE_REPLICA
-from understudy.controller.words import UNCHANGED
+from understudy.controller.words import NO_LEADER, UNCHANGED
 from understudy.controller.zk.interpreter import resume
 from understudy.frames import Tables, compiled_apart
 from understudy.garbage import rarely_collected
@@ -177,12 +177,14 @@ def _with_scope_keys(scenarios: DataFrame, known: DataFrame, scopes: DataFrame) 
 
 
 def _with_touch_keys(partitions: DataFrame, known: DataFrame) -> DataFrame:
-    """Partitions with the keys they answer to (Scope.touches, always_touched)."""
+    """Partitions with the keys they answer to (Scope.touches, always_touched of each profile)."""
+    is_kraft = f"profile = {text(KRAFT.name)}"
     unfinished = "size(adding) + size(removing) > 0 OR array_contains(queued_topics, topic)"
-    in_trouble = f"""NOT has_state OR NOT array_contains(live, leader)
-        OR array_contains(offline_dirs, leader) OR {unfinished}"""
+    in_trouble = f"""IF({is_kraft}, coalesce(leader, {NO_LEADER}) = {NO_LEADER},
+        NOT has_state OR NOT array_contains(live, leader)
+        OR array_contains(offline_dirs, leader) OR {unfinished})"""
     # It shows that there is a topic; ZooKeeper mode has a list of them.
-    is_first = f"profile = {text(KRAFT.name)} AND partition = 0"
+    is_first = f"{is_kraft} AND partition = 0"
     # Recorded ISRs may name brokers that are no replicas, and those leave them all the same.
     on = f"""array_distinct(concat(
         replicas, array(leader), coalesce(isr, {NO_IDS}), coalesce(elr, {NO_IDS})))"""
