@@ -8,6 +8,7 @@ from input ever becomes part of the text.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import Concatenate, Final, NamedTuple, ParamSpec
 
 from pyspark.sql import DataFrame
@@ -17,6 +18,7 @@ from understudy.frames import AS_MANY_AS_THERE_ARE, IS_AN_ITEM, ITEMS_UNFOLDED
 from understudy.names import PARTITION_KEY
 
 P = ParamSpec("P")
+_NUMBERS: Final = count()
 
 
 class Rows(NamedTuple):
@@ -28,22 +30,22 @@ class Rows(NamedTuple):
 
     @classmethod
     def of(cls, frame: DataFrame) -> Rows:
-        # A query takes frames by way of views, and with a view Spark drops what it has cached of
-        # the very same plan. So none is a view of what somebody may keep in memory.
-        seen = frame.where("true")
-        name = f"frame_{id(seen)}"
-        return cls(f"SELECT * FROM {{{name}}}", {name: seen}, frame)
+        name = f"frame_{id(frame)}"
+        return cls(f"SELECT * FROM {{{name}}}", {name: frame}, frame)
 
     def frame(self) -> DataFrame:
+        # A query takes frames by way of views. With a view Spark drops what it has cached of the
+        # very same plan, and plans anew whatever it is to keep of plans that contain it, without
+        # what it keeps of others: which can be more than a heap has room for. So no two views are
+        # of the same plan.
+        number = next(_NUMBERS)
+        seen = {name: frame.where(f"{number} = {number}") for name, frame in self.frames.items()}
         spark = next(iter(self.frames.values())).sparkSession
-        return spark.sql(self.query, None, **self.frames)
+        return spark.sql(self.query, None, **seen)
 
     def apart(self) -> Rows:
         """The same over a frame of its own, which can be kept in memory."""
-        # With a view Spark also plans anew what is to be kept of plans that contain the view's: so
-        # these views are of plans that no other query has.
-        own = {name: frame.where("'apart' = 'apart'") for name, frame in self.frames.items()}
-        return Rows.of(Rows(self.query, own).frame())
+        return Rows.of(self.frame())
 
     def keep(self) -> DataFrame:
         """Keep the frame these rows are ``apart`` on in memory, and return it to be let go."""
