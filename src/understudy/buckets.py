@@ -29,7 +29,7 @@ def firsts(buckets: str) -> str:
 
 def found(buckets: str, broker: str) -> str:
     """The element of *broker*, whose ``id`` it is; null where there is none."""
-    return f"get(filter({bucket(buckets, broker)}, b -> b.id = {broker}), 0)"
+    return f"get(filter({bucket(buckets, broker)}, entry -> entry.id = {broker}), 0)"
 
 
 def is_among(buckets: str, firsts: str, broker: str) -> str:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from understudy.buckets import bucket, firsts, in_buckets
+from understudy.buckets import bucket, firsts, found, in_buckets
 from understudy.frames import compiled_apart, small_frame, unfolded
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.cut_sets.cuts import FULL_ACKS, UNAVAILABLE
@@ -341,7 +341,7 @@ def _units_of_brokers(units: DataFrame) -> DataFrame:
 
 
 def _entry_of(broker: str) -> str:
-    return f"get(filter({bucket('units_of', broker)}, u -> u.id = {broker}), 0)"
+    return found("units_of", broker)
 
 
 def _units_of(broker: str) -> str:

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from understudy.buckets import bucket, in_buckets
+from understudy.buckets import found, in_buckets
 from understudy.frames import small_frame
 from understudy.questions.availability import counted, is_internal, is_online
 from understudy.questions.cut_sets.sets import combinations
@@ -172,10 +172,9 @@ def with_rounds(frame: DataFrame, round_of: Mapping[int, int], brokers: str = "p
     buckets = rows.agg(
         F.expr(f"collect_list({struct(id='broker_id', round='round')}) AS listed")
     ).selectExpr(f"{in_buckets('listed', 'b.id')} AS buckets")
-    found = f"get(filter({bucket('buckets', 'r')}, b -> b.id = r), 0).round"
     return (
         frame.crossJoin(F.broadcast(buckets))
-        .withColumn("rounds", F.expr(f"transform({brokers}, r -> {found})"))
+        .withColumn("rounds", F.expr(f"transform({brokers}, r -> {found('buckets', 'r')}.round)"))
         .drop("buckets")
     )
 
