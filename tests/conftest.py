@@ -14,6 +14,7 @@ from new_shell import SHORT_LIVED_JVM
 from understudy.session import configure
 
 os.environ["TZ"] = "UTC"
+os.environ["COLUMNS"] = "100"
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED_JVM)

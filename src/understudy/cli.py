@@ -8,6 +8,7 @@ or one JSON object on standard output with ``--json``; a stack trace only with
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import os
 import sys
@@ -120,15 +121,41 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}\n{self.format_usage().strip()}")
 
 
+class _VerbParser(_Parser):
+    """Says what it does not know along with what it misses: often the one is meant as the other."""
+
+    def parse_known_args(  # type: ignore[override]  # the overloads come to this
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        self._unknown = [
+            name
+            for name in (text.partition("=")[0] for text in args or ())
+            if name.startswith("--") and name != "--" and name not in self._option_string_actions
+        ]
+        found, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return found, left
+
+    def error(self, message: str) -> NoReturn:
+        super().error("\n".join([message, *map(self._not_an_option, self._unknown)]))
+
+    def _not_an_option(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self._option_string_actions, n=1)
+        return f"{name} is not an option" + "".join(f"; did you mean {option}?" for option in near)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="understudy",
         description="Replays the Apache Kafka controller over snapshots of a cluster, on Spark.",
         epilog="understudy VERB --help says more. Exit codes: 0 done, 64 usage, 65 bad input, "
-        "70 internal error.",
+        "70 internal error, 130 interrupted.",
     )
     parser.add_argument("--version", action="version", version=f"understudy {__version__}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    verbs = parser.add_subparsers(
+        dest="verb", metavar="VERB", required=True, parser_class=_VerbParser
+    )
     for verb in VERBS:
         sub = verbs.add_parser(
             verb.name,

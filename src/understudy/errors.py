@@ -44,10 +44,22 @@ class UsageError(UnderstudyError):
     exit_code = EXIT_USAGE
 
 
+class SeveralClustersError(UsageError):
+    """One snapshot is asked for where there are several clusters."""
+
+    def __init__(self, clusters: Sequence[str], option: str = "--cluster") -> None:
+        super().__init__(f"{option} chooses one of {', '.join(clusters)}")
+        self.clusters = tuple(clusters)
+
+
 class EnvironmentTooOldError(UnderstudyError):
     """The Spark, Python or Java at hand cannot run the jobs."""
 
     exit_code = EXIT_USAGE
+
+
+class SparkEndedError(UnderstudyError):
+    """The JVM went away under a running job."""
 
 
 class BadInputError(UnderstudyError):

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Final, TextIO
 
@@ -122,7 +122,8 @@ def watching(spark: SparkSession, progress: Progress) -> Iterator[None]:
 
     def poll() -> None:
         while not over.wait(_REDRAW_SECONDS):
-            progress.tasks(running_stages(spark))
+            with suppress(Exception):  # whoever works with a Spark that has ended reports it
+                progress.tasks(running_stages(spark))
 
     watcher = Thread(target=poll, daemon=True)
     watcher.start()

@@ -6,6 +6,7 @@ one module that may look below the DataFrame API, and only where Spark Connect h
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -20,7 +21,7 @@ from typing import Final
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from understudy.errors import EnvironmentTooOldError
+from understudy.errors import EnvironmentTooOldError, SparkEndedError
 
 OLDEST_PYTHON: Final = (3, 11)
 OLDEST_JAVA: Final = 17
@@ -52,6 +53,11 @@ SETTINGS: Final = {
 }
 
 _LOCAL_CONF: Final = Path(__file__).parent / "local_conf"
+_ENDING_SECONDS: Final = 10.0
+_JVM_ENDED: Final = (
+    "Spark's JVM ended before its work was done. If it ran out of memory, give it more:"
+    " PYSPARK_SUBMIT_ARGS='--driver-memory 4g pyspark-shell'"
+)
 _JVM_CHATTER: Final = b"WARNING: Using incubator modules"
 
 
@@ -63,9 +69,13 @@ def session(app_name: str) -> Iterator[SparkSession]:
     spark = running or _start(app_name)
     try:
         yield configure(spark)
+    except Exception as error:
+        if _jvm_has_ended(spark, error):
+            raise SparkEndedError(_JVM_ENDED) from error
+        raise
     finally:
         if running is None:
-            spark.stop()
+            _stop(spark)
 
 
 def configure(spark: SparkSession) -> SparkSession:
@@ -88,6 +98,8 @@ def _start(app_name: str) -> SparkSession:
     if _is_launched_by_spark():
         return builder.getOrCreate()
     _default_environment()
+    # It logs the trace of every call that fails; whoever called reports the failure.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     try:
         with _jvm_chatter_filtered():
             return builder.getOrCreate()
@@ -137,6 +149,30 @@ def _copy_lines(receiving: int, to: int) -> None:
         for line in lines:
             if not line.startswith(_JVM_CHATTER):
                 os.write(to, line)
+
+
+# --- Ending ------------------------------------------------------------------------------------
+
+
+def _stop(spark: SparkSession) -> None:
+    try:
+        spark.stop()
+    except Exception as error:
+        if not _jvm_has_ended(spark, error):
+            raise
+
+
+def _jvm_has_ended(spark: SparkSession, error: Exception) -> bool:
+    """Whether *error* comes of the JVM that was started for this session being gone."""
+    of_the_link = isinstance(error, ConnectionError) or type(error).__module__.startswith("py4j.")
+    if is_connect(spark) or not of_the_link:
+        return False
+    process: subprocess.Popen[bytes] | None = spark.sparkContext._gateway.proc  # type: ignore[union-attr]  # noqa: SLF001
+    if process is None:  # somebody else's
+        return False
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_ENDING_SECONDS)
+    return process.returncode is not None
 
 
 # --- Checking ----------------------------------------------------------------------------------

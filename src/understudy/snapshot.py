@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from understudy import schemas
-from understudy.errors import BadInputError, UsageError
+from understudy.errors import BadInputError, SeveralClustersError, UsageError
 from understudy.names import SNAPSHOT_KEY
 
 _NO_IDS: Final = "CAST(array() AS ARRAY<INT>)"
@@ -87,7 +87,7 @@ class Snapshots:
     def one(
         self, *, cluster: str | None = None, snapshot_id: str | None = None, at: str | None = None
     ) -> Snapshots:
-        """The newest snapshot alone, of those that fit; a few words say which fit."""
+        """The newest snapshot alone, of those that fit; they have to be of one cluster."""
         rows = self.snapshots
         for name, value in (("cluster", cluster), ("snapshot_id", snapshot_id)):
             if value is not None:
@@ -103,7 +103,7 @@ class Snapshots:
         if found is None or found.newest is None:
             raise BadInputError("there is no such snapshot")
         if len(found.clusters) > 1:
-            raise UsageError(f"--cluster chooses one of {', '.join(found.clusters)}")
+            raise SeveralClustersError(found.clusters)
         # Said in so many words it reaches the files, and no table has to be joined with the keys.
         is_newest = (F.col("cluster") == found.newest.cluster) & (
             F.col("snapshot_id") == found.newest.snapshot_id

@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 from understudy.commands.verb import Verb, answer, regex, running
+from understudy.errors import SeveralClustersError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,6 +66,9 @@ def _side(spark: SparkSession, args: argparse.Namespace, side: str) -> Snapshots
             snapshot_id=given[f"id_{side}"],
             at=given[f"at_{side}"],
         )
+    except SeveralClustersError as error:
+        found.close()
+        raise SeveralClustersError(error.clusters, f"--cluster-{side}") from None
     except BaseException:
         found.close()
         raise

@@ -69,10 +69,10 @@ def nothing_good(quarantine: DataFrame, limit: int) -> BadInputError:
     from understudy.report import summary
 
     count, first = summary.first_rows(quarantine, ["source", "position"], limit)
-    problems = [line.strip() for line in summary.refusals({"count": count, "first": first})[1:]]
     told = f"; the first {limit} follow" if count > limit else ""
     return BadInputError(
-        f"not one good snapshot, so nothing is published ({count} refused{told})", problems
+        f"not one good snapshot, so nothing is published ({count} refused{told})",
+        list(summary.refused_problems(first)),
     )
 
 
@@ -189,7 +189,7 @@ def paths_argument(parser: argparse.ArgumentParser) -> None:
 
 def count(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
     return int(text)
 
 

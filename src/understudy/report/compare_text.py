@@ -11,8 +11,8 @@ from understudy import publish
 from understudy.names import PARTITION_KEY
 from understudy.questions.compare.differences import FIELDS
 from understudy.questions.compare.rules import SAYS
-from understudy.report.summary import first_rows, refusals, told_notes, told_tables
-from understudy.report.tables import amount, table, wrapped
+from understudy.report.summary import refusals, told_notes, told_tables
+from understudy.report.tables import amount, cell, table, wrapped
 
 Told = dict[str, Any]
 
@@ -35,9 +35,15 @@ def gather(spark: SparkSession, root: str, run_id: str, *, topic: str | None, li
         *(F.expr(f"count_if(map_contains_key(fields, '{name}')) AS {name}") for name in FIELDS),
         F.min_by(F.struct(*_EXAMPLE, "fields"), F.struct(*PARTITION_KEY)).alias("example"),
     )
-    count, first = first_rows(by_rule, ["controller_b", F.desc("partitions"), "rule"], limit)
+    # A handful of rows, however many partitions there are: one for each pair and rule.
+    found = by_rule.orderBy("controller_b", F.desc("partitions"), "rule").collect()
+    first = [row.asDict(recursive=True) for row in found[:limit]]
     return {
-        "rules": {"count": count, "first": [{**row, "says": SAYS[row["rule"]]} for row in first]}
+        "rules": {
+            "count": len(found),
+            "names": sorted({row.rule for row in found}),
+            "first": [{**row, "says": SAYS[row["rule"]]} for row in first],
+        }
     }
 
 
@@ -59,7 +65,7 @@ def _headline(told: Told, topic: str | None) -> str:
     versus = f"{first} against {', '.join(others)}{about}"
     if not told["rules"]["count"]:
         return f"Compared {versus}: they do the same."
-    return f"Compared {versus}: they part by {amount(told['rules']['count'], 'rule')}."
+    return f"Compared {versus}: they part by {amount(len(told['rules']['names']), 'rule')}."
 
 
 def _told_pair(told: Told, other: str) -> list[str]:
@@ -82,7 +88,7 @@ def _example(example: Told) -> str:
     """``orders-0: leader 1 -> 2, isr [1,2] -> [2]``."""
     fields = example["fields"]
     parts = [
-        f"{name} {fields[name]['value_a']} -> {fields[name]['value_b']}"
+        f"{name} {cell(fields[name]['value_a'])} -> {cell(fields[name]['value_b'])}"
         for name in FIELDS
         if name in fields
     ]

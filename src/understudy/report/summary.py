@@ -359,11 +359,22 @@ def refusals(found: Told) -> list[str]:
 
 def _refused(rows: Sequence[Told]) -> Iterator[str]:
     for row in rows:
-        who = "/".join(part for part in (row["cluster"], row["snapshot_id"]) if part)
-        where = ", ".join(part for part in (row["source"], row["position"]) if part)
-        yield f"  {where}{f' ({who})' if who else ''}"
+        yield f"  {_refused_one(row)}"
         for problem in row["problems"] or ():
             yield f"    - {problem}"
+
+
+def refused_problems(rows: Sequence[Told]) -> Iterator[str]:
+    """Every problem of quarantined snapshots, each with the place where it is."""
+    for row in rows:
+        for problem in row["problems"] or ():
+            yield f"{_refused_one(row)}: {problem}"
+
+
+def _refused_one(row: Told) -> str:
+    who = "/".join(part for part in (row["cluster"], row["snapshot_id"]) if part)
+    where = ", ".join(part for part in (row["source"], row["position"]) if part)
+    return f"{where} ({who})" if who else where
 
 
 def told_tables(told: Told) -> list[str]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import textwrap
 from collections.abc import Sequence
 from typing import Final
 
-WIDTH: Final = 100
+_NARROWEST: Final = 80
+# That of the terminal, or what COLUMNS says; a file or a pipe has none.
+WIDTH: Final = max(_NARROWEST, shutil.get_terminal_size((100, 24)).columns)
 _GAP: Final = "  "
 _KIB: Final = 1024
 

@@ -45,6 +45,7 @@ def as_html(told: Told) -> str:
     sentence += "".join(f" Worst is {row['scenario']}: {row['reason']}." for row in worst)
     focus = told["focus"] or {}
     where = f"{focus['cluster']}, snapshot {focus['snapshot_id']}" if focus else ""
+    has_pairs = told["pairs"]["count"] > 0
     return document(
         "What if brokers fail?",
         f"Run {told['run_id']}",
@@ -52,8 +53,8 @@ def as_html(told: Told) -> str:
         _internal(told["internal_topics"]),
         _risks(told["risks"]),
         *(tag("p", f"Note: {note}.", class_="quiet") for note in told["notes"]),
-        _worst(told["worst"], has_pairs=told["pairs"]["count"] > 0),
-        _worst_failure(focus, where, told["brokers"]),
+        _worst(told["worst"], has_pairs=has_pairs),
+        _worst_failure(focus, where, told["brokers"], has_pairs=has_pairs),
         _pair_failures(where, told["pairs"]),
         _at_risk(told["at_risk"]),
         _cut_sets(told["cut_sets"]),
@@ -108,7 +109,7 @@ def _worst(found: Told, *, has_pairs: bool) -> Markup:
     )
 
 
-def _worst_failure(focus: Mapping[str, str], where: str, found: Told) -> Markup:
+def _worst_failure(focus: Mapping[str, str], where: str, found: Told, *, has_pairs: bool) -> Markup:
     rows = found["first"]
     if not rows:
         return joined()
@@ -126,6 +127,7 @@ def _worst_failure(focus: Mapping[str, str], where: str, found: Told) -> Markup:
     )
     known = any(row[part] is not None for row in rows for part in _BYTES)
     told = charts.figure("Request storm", "What the controller sends to each broker.", storm)
+    worst = "The worst failure but for pairs" if has_pairs else "The worst failure"
     return section(
         f"If it happens: {focus['scenario']}",
         grid(
@@ -134,7 +136,7 @@ def _worst_failure(focus: Mapping[str, str], where: str, found: Told) -> Markup:
             if known
             else tag("p", "In KRaft brokers fetch metadata: nothing is sent to them."),
         ),
-        note=f"The worst of these failures, broker by broker: {where}.",
+        note=f"{worst}, broker by broker: {where}.",
     )
 
 

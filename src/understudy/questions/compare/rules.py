@@ -178,7 +178,10 @@ RULES: Final = (
 )
 
 UNKNOWN: Final = "unknown"
-SAYS: Final = {rule.name: rule.says for rule in RULES}
+SAYS: Final = {
+    **{rule.name: rule.says for rule in RULES},
+    UNKNOWN: "No rule that is known makes this difference",
+}
 
 
 def rule() -> str:
