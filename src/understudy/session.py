@@ -98,8 +98,7 @@ def _start(app_name: str) -> SparkSession:
     if _is_launched_by_spark():
         return builder.getOrCreate()
     _default_environment()
-    # It logs the trace of every call that fails; whoever called reports the failure.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    _silence_py4j()
     try:
         with _jvm_chatter_filtered():
             return builder.getOrCreate()
@@ -125,6 +124,12 @@ def _default_environment() -> None:
     if not configured and not elsewhere and _LOCAL_CONF.is_dir():
         os.environ["SPARK_CONF_DIR"] = str(_LOCAL_CONF)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+def _silence_py4j() -> None:
+    """It logs the trace of every call that fails, also as the root; who calls reports failures."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(lambda record: Path(record.pathname).parent.name != "py4j")
 
 
 @contextmanager
