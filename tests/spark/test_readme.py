@@ -33,3 +33,7 @@ def test_every_command(
     said = capsys.readouterr()
     assert set(codes.values()) <= ANSWERED, (codes, said.err[-3000:])
     assert "Traceback" not in said.err
+    typed: dict[str, object] = {}
+    for block in re.findall(r"^```python\n(.*?)^```$", README, re.DOTALL | re.MULTILINE):
+        exec(block, typed)  # noqa: S102  # what people are told to type, after those commands
+    assert "unclean_allowed_by" in capsys.readouterr().out
