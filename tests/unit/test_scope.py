@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from clusters import random_cluster, rows_of
 from kafka_answers import EVENT_SUITES, cases
 from random_events import KINDS, random_events
-from understudy.controller.scope import Scope, always_touched
+from understudy.controller.scope import Event, Scope, always_touched
 from understudy.controller.snapshot_rows import CanonicalRow, SnapshotRows
 from understudy.controller.zk import interpreter
-from understudy.controller.zk.events import EVENTS, Event, scope_of
+from understudy.controller.zk.events import EVENTS, scope_of
 
 STATE_TABLES = ("partition_states", "replica_states")
 WITHIN_REACH = tuple(

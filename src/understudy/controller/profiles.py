@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from understudy.controller.journal import Row
 from understudy.controller.kraft import events as kraft
 from understudy.controller.kraft import interpreter as kraft_interpreter
 from understudy.controller.kraft.releases import VERIFIED_KRAFT
 from understudy.controller.kraft.words import MIN_ISR_SETTING
-from understudy.controller.scope import Scope
+from understudy.controller.scope import Event, Scope
 from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.controller.words import DELETION_SETTING, UNCLEAN_SETTING
 from understudy.controller.zk import events as zk
 from understudy.controller.zk import interpreter
 from understudy.controller.zk_legacy import events as zk_legacy
 from understudy.controller.zk_legacy import interpreter as legacy_interpreter
-
-Event = Mapping[str, Any]
 
 # The settings any controller decides by; no other travels to an interpreter.
 DECISIVE_SETTINGS: Final = (UNCLEAN_SETTING, DELETION_SETTING, MIN_ISR_SETTING)

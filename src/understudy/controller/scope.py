@@ -8,11 +8,18 @@ the queued topics are always needed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import reduce
+from operator import or_
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from understudy.controller.records import TopicPartition
+from understudy.controller.records import TopicPartition, named_partition
+
+Event = Mapping[str, Any]
+C = TypeVar("C")
+
+ALL: Final = "all"  # in place of a list of partitions
 
 
 @dataclass(frozen=True)
@@ -67,3 +74,57 @@ def always_touched(
         or bool(partition["adding"] or partition["removing"])
         or partition["topic"] in queued
     )
+
+
+# --- What events can touch ---------------------------------------------------------------------
+
+
+class EventType(NamedTuple, Generic[C]):
+    """What an event makes a controller do, and what part of the cluster that can touch."""
+
+    run: Callable[[C, Event], None]
+    scope: Callable[[Event], Scope]
+
+
+def of_events(known: Mapping[str, EventType[C]], events: Iterable[Event]) -> Scope:
+    """What a scenario can touch beside what is always touched."""
+    scopes = (known[event["type"]].scope(event) for event in events if event["type"] in known)
+    return reduce(or_, scopes, NOTHING)
+
+
+def everything(_event: Event) -> Scope:
+    return EVERYTHING
+
+
+def nothing_else(_event: Event) -> Scope:
+    """Only what is always touched."""
+    return NOTHING
+
+
+def its_broker(event: Event) -> Scope:
+    return Scope(brokers=frozenset([event["broker"]]))
+
+
+def its_brokers(event: Event) -> Scope:
+    return Scope(brokers=frozenset(event["brokers"]))
+
+
+def its_topic(event: Event) -> Scope:
+    return Scope(topics=frozenset([event["topic"]]))
+
+
+def its_topics(event: Event) -> Scope:
+    return Scope(topics=frozenset((*(event.get("topics") or ()), *(event.get("removed") or ()))))
+
+
+def its_partition(event: Event) -> Scope:
+    return Scope(partitions=frozenset([named_partition(event["partition"])]))
+
+
+def its_partitions(event: Event) -> Scope:
+    return Scope(partitions=frozenset(map(named_partition, event["partitions"])))
+
+
+def all_or(every: Scope, named: Callable[[Event], Scope]) -> Callable[[Event], Scope]:
+    """*every* where an event asks for all partitions, else those that are *named*."""
+    return lambda event: every if event["partitions"] == ALL else named(event)

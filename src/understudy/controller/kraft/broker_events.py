@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from understudy.controller.kraft.brokers import Registration, are_registrable, in_kafka_order
 from understudy.controller.kraft.change import Asked
 from understudy.controller.kraft.cluster import Cluster
-from understudy.controller.kraft.controller import Controller, Event, unsupported
+from understudy.controller.kraft.controller import Controller, unsupported
 from understudy.controller.kraft.errors import RefusedError
 from understudy.controller.kraft.operation import Operation
 from understudy.controller.kraft.records import (
@@ -26,6 +26,7 @@ from understudy.controller.kraft.words import (
     UNKNOWN_TOPIC_ID,
 )
 from understudy.controller.records import TopicPartition, named_partition
+from understudy.controller.scope import Event
 from understudy.controller.words import (
     UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_OR_PARTITION,

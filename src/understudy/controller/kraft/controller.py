@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from understudy.controller.kraft.cluster import Cluster
 from understudy.controller.kraft.journal import KraftJournal
 from understudy.controller.kraft.operation import Operation
 from understudy.controller.kraft.words import POLICY_VIOLATION
+from understudy.controller.scope import Event
 from understudy.controller.words import UNSUPPORTED_VERSION
-
-Event = Mapping[str, Any]
 
 
 class Controller:

@@ -5,18 +5,17 @@ An event is one short function. Adding one means writing it and naming it in ``E
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import reduce
-from operator import or_
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
 
+from understudy.controller import scope
 from understudy.controller.kraft import broker_events as brokers
 from understudy.controller.kraft import leader_events as leaders
 from understudy.controller.kraft import topic_events as topics
-from understudy.controller.kraft.controller import Controller, Event, unsupported
+from understudy.controller.kraft.controller import Controller, unsupported
 from understudy.controller.kraft.errors import RefusedError
-from understudy.controller.records import TopicPartition, named_partition
-from understudy.controller.scope import EVERYTHING, NOTHING, Scope
+from understudy.controller.scope import EVERYTHING, NOTHING, Event, EventType, Scope
 from understudy.controller.words import NO_LEADER
 
 FENCE: Final = "fence"
@@ -49,88 +48,42 @@ def controller_failover(controller: Controller, event: Event) -> None:
 # --- All events --------------------------------------------------------------------------------
 
 
-class EventType(NamedTuple):
-    run: Callable[[Controller, Event], None]
-    scope: Callable[[Event], Scope]
-
-
-def _everything(_event: Event) -> Scope:
-    return EVERYTHING
-
-
-def _nothing_else(_event: Event) -> Scope:
-    """Only what is always touched."""
-    return NOTHING
-
-
-def _its_broker(event: Event) -> Scope:
-    return Scope(brokers=frozenset([event["broker"]]))
-
-
-def _its_brokers(event: Event) -> Scope:
-    return Scope(brokers=frozenset(event["brokers"]))
-
-
-def _named(
-    *, topics: frozenset[str] = frozenset(), partitions: frozenset[TopicPartition] = frozenset()
-) -> Scope:
+def _named(its: Callable[[Event], Scope]) -> Callable[[Event], Scope]:
     """What somebody asks for by name may not be there, and a new name may be too like another."""
-    return Scope(topics=topics, partitions=partitions, first_partitions=True)
+    return lambda event: its(event) | Scope(first_partitions=True)
 
 
-def _its_topic(event: Event) -> Scope:
-    return _named(topics=frozenset([event["topic"]]))
-
-
-def _its_topics(event: Event) -> Scope:
-    return _named(topics=frozenset((*(event.get("topics") or ()), *(event.get("removed") or ()))))
-
-
-def _its_partitions(event: Event) -> Scope:
-    return _named(partitions=frozenset(map(named_partition, event["partitions"])))
-
-
-def _its_partition(event: Event) -> Scope:
-    return _named(partitions=frozenset([named_partition(event["partition"])]))
-
-
-def _preferred(event: Event) -> Scope:
-    return EVERYTHING if event["partitions"] == leaders.ALL else _its_partitions(event)
-
-
-def _leaderless(event: Event) -> Scope:
-    return NOTHING if event["partitions"] == leaders.ALL else _its_partitions(event)
-
+_ITS_PARTITIONS: Final = _named(scope.its_partitions)
+_ITS_TOPICS: Final = _named(scope.its_topics)
 
 # A directory belongs to one broker: its failure concerns replicas of that broker only.
-EVENTS: Final[dict[str, EventType]] = {
-    "controller_failover": EventType(controller_failover, _nothing_else),
-    FENCE: EventType(brokers.fence, _its_brokers),
-    BROKER_FAILURE: EventType(brokers.broker_failure, _its_brokers),
-    "unfence": EventType(brokers.unfence, _nothing_else),
-    "controlled_shutdown": EventType(brokers.controlled_shutdown, _its_broker),
-    "unregister": EventType(brokers.unregister, _its_brokers),
-    "broker_startup": EventType(brokers.broker_startup, _its_brokers),
-    "log_dir_failure": EventType(brokers.log_dir_failure, _its_broker),
-    "assign_dirs": EventType(brokers.assign_dirs, _its_partitions),
-    "isr_change": EventType(leaders.isr_change, _its_partition),
-    "catch_up": EventType(leaders.catch_up, _its_brokers),
-    "preferred_election": EventType(leaders.preferred_election, _preferred),
-    "unclean_election": EventType(leaders.unclean_election, _leaderless),
-    "auto_rebalance": EventType(leaders.auto_rebalance, _everything),
-    "auto_unclean_election": EventType(leaders.auto_unclean_election, _nothing_else),
-    "reassign": EventType(topics.reassign, _its_partitions),
-    "cancel_reassignment": EventType(topics.cancel_reassignment, _its_partitions),
-    "topic_change": EventType(topics.topic_change, _its_topics),
-    "partition_change": EventType(topics.partition_change, _its_topic),
-    "delete_topics": EventType(topics.delete_topics, _its_topics),
+EVENTS: Final[dict[str, EventType[Controller]]] = {
+    "controller_failover": EventType(controller_failover, scope.nothing_else),
+    FENCE: EventType(brokers.fence, scope.its_brokers),
+    BROKER_FAILURE: EventType(brokers.broker_failure, scope.its_brokers),
+    "unfence": EventType(brokers.unfence, scope.nothing_else),
+    "controlled_shutdown": EventType(brokers.controlled_shutdown, scope.its_broker),
+    "unregister": EventType(brokers.unregister, scope.its_brokers),
+    "broker_startup": EventType(brokers.broker_startup, scope.its_brokers),
+    "log_dir_failure": EventType(brokers.log_dir_failure, scope.its_broker),
+    "assign_dirs": EventType(brokers.assign_dirs, _ITS_PARTITIONS),
+    "isr_change": EventType(leaders.isr_change, _named(scope.its_partition)),
+    "catch_up": EventType(leaders.catch_up, scope.its_brokers),
+    "preferred_election": EventType(
+        leaders.preferred_election, scope.all_or(EVERYTHING, _ITS_PARTITIONS)
+    ),
+    "unclean_election": EventType(leaders.unclean_election, scope.all_or(NOTHING, _ITS_PARTITIONS)),
+    "auto_rebalance": EventType(leaders.auto_rebalance, scope.everything),
+    "auto_unclean_election": EventType(leaders.auto_unclean_election, scope.nothing_else),
+    "reassign": EventType(topics.reassign, _ITS_PARTITIONS),
+    "cancel_reassignment": EventType(topics.cancel_reassignment, _ITS_PARTITIONS),
+    "topic_change": EventType(topics.topic_change, _ITS_TOPICS),
+    "partition_change": EventType(topics.partition_change, _named(scope.its_topic)),
+    "delete_topics": EventType(topics.delete_topics, _ITS_TOPICS),
 }
 
 
-def scope_of(events: Iterable[Event]) -> Scope:
-    """What a scenario can touch beside what is always touched."""
-    known = (event for event in events if event["type"] in EVENTS)
-    return reduce(or_, (EVENTS[event["type"]].scope(event) for event in known), NOTHING)
+scope_of: Final = partial(scope.of_events, EVENTS)
 
 
 def always_touched(partition: Mapping[str, Any]) -> bool:

@@ -12,7 +12,6 @@ from typing import Final
 from understudy.controller.journal import Row
 from understudy.controller.kraft.brokers import Registration, in_kafka_order
 from understudy.controller.kraft.cluster import Cluster, Setting
-from understudy.controller.kraft.controller import Event
 from understudy.controller.kraft.events import QuorumController
 from understudy.controller.kraft.journal import KraftJournal, partition_columns
 from understudy.controller.kraft.partitions import MIGRATING, Partition
@@ -27,6 +26,7 @@ from understudy.controller.kraft.words import (
     TOPIC_CREATED,
 )
 from understudy.controller.records import TopicPartition
+from understudy.controller.scope import Event
 from understudy.controller.snapshot_rows import CanonicalRow, SnapshotRows
 from understudy.controller.words import (
     DELETED,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from understudy.controller.kraft.alter_partition import IsrReport, alter_partition
 from understudy.controller.kraft.change import Asked
 from understudy.controller.kraft.cluster import Cluster
-from understudy.controller.kraft.controller import Controller, Event
+from understudy.controller.kraft.controller import Controller
 from understudy.controller.kraft.operation import Operation
 from understudy.controller.kraft.partitions import Partition
 from understudy.controller.kraft.words import (
@@ -18,6 +17,7 @@ from understudy.controller.kraft.words import (
     UNCLEAN_ELECTION,
 )
 from understudy.controller.records import TopicPartition, named_partition
+from understudy.controller.scope import ALL, Event
 from understudy.controller.words import (
     ELECTION_NOT_NEEDED,
     ELIGIBLE_LEADERS_NOT_AVAILABLE,
@@ -28,8 +28,6 @@ from understudy.controller.words import (
     UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-
-ALL: Final = "all"
 
 # --- ISR changes -------------------------------------------------------------------------------
 

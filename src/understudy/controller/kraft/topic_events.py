@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from understudy.controller.kraft.change import Asked
 from understudy.controller.kraft.cluster import Cluster
-from understudy.controller.kraft.controller import Controller, Event
+from understudy.controller.kraft.controller import Controller
 from understudy.controller.kraft.errors import RefusedError
 from understudy.controller.kraft.operation import Operation
 from understudy.controller.kraft.partitions import Partition
@@ -20,6 +20,7 @@ from understudy.controller.kraft.topics import (
 )
 from understudy.controller.kraft.words import INVALID_REPLICATION_FACTOR, POLICY_VIOLATION
 from understudy.controller.records import Ids, TopicPartition, named_partition
+from understudy.controller.scope import Event
 from understudy.controller.words import (
     INVALID_REPLICA_ASSIGNMENT,
     NO_REASSIGNMENT_IN_PROGRESS,

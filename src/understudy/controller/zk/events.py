@@ -7,14 +7,13 @@ part of the cluster it can touch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial, reduce
-from operator import or_
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Final
 
-from understudy.controller import releases
+from understudy.controller import releases, scope
 from understudy.controller.journal import Journal
 from understudy.controller.records import Assignment, TopicPartition, named_partition
-from understudy.controller.scope import EVERYTHING, NOTHING, Scope
+from understudy.controller.scope import ALL, EVERYTHING, NOTHING, Event, EventType
 from understudy.controller.states import (
     NEW_PARTITION,
     NEW_REPLICA,
@@ -41,13 +40,10 @@ from understudy.controller.zk.partition_machine import Strategy
 from understudy.controller.zk.reassignment import Reassignments
 from understudy.controller.zk.rebalance import unbalanced
 
-Event = Mapping[str, Any]
-
 FAILOVER: Final = "controller_failover"
 BROKER_FAILURE: Final = "broker_failure"
 BROKER_STARTUP: Final = "broker_startup"
 CONTROLLED_SHUTDOWN: Final = "controlled_shutdown"
-_ALL: Final = "all"
 _IMBALANCE_PERCENTAGE: Final = 10  # Kafka's leader.imbalance.per.broker.percentage
 
 
@@ -353,7 +349,7 @@ def _elect(
     context, journal = controller.context, controller.journal
     electable: list[TopicPartition] = []
     answers: dict[TopicPartition, str] = {}
-    is_for_all = event["partitions"] == _ALL
+    is_for_all = event["partitions"] == ALL
     for tp in _all_led(context) if is_for_all else map(named_partition, event["partitions"]):
         if tp not in context.assignments:
             answers[tp] = UNKNOWN_TOPIC_OR_PARTITION
@@ -401,76 +397,28 @@ def unclean_enabled(controller: ZkController, event: Event) -> None:
 # --- All of them -------------------------------------------------------------------------------
 
 
-class EventType(NamedTuple):
-    run: Callable[[ZkController, Event], None]
-    scope: Callable[[Event], Scope]
-
-
-def _everything(_event: Event) -> Scope:
-    return EVERYTHING
-
-
-def _nothing_else(_event: Event) -> Scope:
-    """Only what is always touched."""
-    return NOTHING
-
-
-def _its_broker(event: Event) -> Scope:
-    return Scope(brokers=frozenset([event["broker"]]))
-
-
-def _its_brokers(event: Event) -> Scope:
-    return Scope(brokers=frozenset(event["brokers"]))
-
-
-def _its_topic(event: Event) -> Scope:
-    return Scope(topics=frozenset([event["topic"]]))
-
-
-def _its_topics(event: Event) -> Scope:
-    return Scope(topics=frozenset((*(event.get("topics") or ()), *(event.get("removed") or ()))))
-
-
-def _its_partitions(event: Event) -> Scope:
-    return Scope(partitions=frozenset(map(named_partition, event["partitions"])))
-
-
-def _its_partition(event: Event) -> Scope:
-    return Scope(partitions=frozenset([named_partition(event["partition"])]))
-
-
-def _preferred(event: Event) -> Scope:
-    return EVERYTHING if event["partitions"] == _ALL else _its_partitions(event)
-
-
-def _leaderless(event: Event) -> Scope:
-    return NOTHING if event["partitions"] == _ALL else _its_partitions(event)
-
-
 # A broker that starts is sent the metadata of the whole cluster.
-EVENTS: Final[dict[str, EventType]] = {
-    FAILOVER: EventType(controller_failover, _everything),
-    "broker_change": EventType(broker_change, _everything),
-    BROKER_FAILURE: EventType(broker_failure, _its_brokers),
-    BROKER_STARTUP: EventType(broker_startup, _everything),
-    "log_dir_failure": EventType(log_dir_failure, _its_broker),
-    CONTROLLED_SHUTDOWN: EventType(controlled_shutdown, _its_broker),
-    "topic_change": EventType(topic_change, _its_topics),
-    "partition_change": EventType(partition_change, _its_topic),
-    "delete_topics": EventType(delete_topics, _its_topics),
-    "stop_replica_response": EventType(stop_replica_response, _its_partitions),
-    "reassign": EventType(reassign, _its_partitions),
-    "cancel_reassignment": EventType(cancel_reassignment, _its_partitions),
-    "isr_change": EventType(isr_change, _its_partition),
-    "catch_up": EventType(catch_up, _its_brokers),
-    "preferred_election": EventType(preferred_election, _preferred),
-    "unclean_election": EventType(unclean_election, _leaderless),
-    "auto_rebalance": EventType(auto_rebalance, _everything),
-    "unclean_enabled": EventType(unclean_enabled, _nothing_else),
+EVENTS: Final[dict[str, EventType[ZkController]]] = {
+    FAILOVER: EventType(controller_failover, scope.everything),
+    "broker_change": EventType(broker_change, scope.everything),
+    BROKER_FAILURE: EventType(broker_failure, scope.its_brokers),
+    BROKER_STARTUP: EventType(broker_startup, scope.everything),
+    "log_dir_failure": EventType(log_dir_failure, scope.its_broker),
+    CONTROLLED_SHUTDOWN: EventType(controlled_shutdown, scope.its_broker),
+    "topic_change": EventType(topic_change, scope.its_topics),
+    "partition_change": EventType(partition_change, scope.its_topic),
+    "delete_topics": EventType(delete_topics, scope.its_topics),
+    "stop_replica_response": EventType(stop_replica_response, scope.its_partitions),
+    "reassign": EventType(reassign, scope.its_partitions),
+    "cancel_reassignment": EventType(cancel_reassignment, scope.its_partitions),
+    "isr_change": EventType(isr_change, scope.its_partition),
+    "catch_up": EventType(catch_up, scope.its_brokers),
+    "preferred_election": EventType(
+        preferred_election, scope.all_or(EVERYTHING, scope.its_partitions)
+    ),
+    "unclean_election": EventType(unclean_election, scope.all_or(NOTHING, scope.its_partitions)),
+    "auto_rebalance": EventType(auto_rebalance, scope.everything),
+    "unclean_enabled": EventType(unclean_enabled, scope.nothing_else),
 }
 
-
-def scope_of(events: Iterable[Event]) -> Scope:
-    """What a scenario can touch beside what is always touched."""
-    known = (event for event in events if event["type"] in EVENTS)
-    return reduce(or_, (EVENTS[event["type"]].scope(event) for event in known), NOTHING)
+scope_of: Final = partial(scope.of_events, EVENTS)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from understudy.controller import releases
 from understudy.controller.journal import Journal, Row
 from understudy.controller.records import Assignment, LeaderAndIsr, Replica, TopicPartition
+from understudy.controller.scope import Event
 from understudy.controller.snapshot_rows import CanonicalRow, SnapshotRows
 from understudy.controller.states import NON_EXISTENT_PARTITION, OFFLINE_PARTITION
 from understudy.controller.words import (
@@ -45,7 +46,7 @@ from understudy.controller.words import (
     UNCLEAN_SETTING,
 )
 from understudy.controller.zk.context import Broker, ControllerContext, UncleanElection
-from understudy.controller.zk.events import FAILOVER, Event, ZkController, start_up, take_up
+from understudy.controller.zk.events import FAILOVER, ZkController, start_up, take_up
 
 
 class _Start(NamedTuple):

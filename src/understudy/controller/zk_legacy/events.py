@@ -8,13 +8,13 @@ hashing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import reduce
-from operator import or_
-from typing import Any, Final, NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
+from typing import Final
 
+from understudy.controller import scope
 from understudy.controller.records import Ids, Replica, TopicPartition, named_partition
-from understudy.controller.scope import EVERYTHING, NOTHING, Scope
+from understudy.controller.scope import ALL, EVERYTHING, Event, EventType, Scope
 from understudy.controller.states import (
     NEW_PARTITION,
     NEW_REPLICA,
@@ -42,10 +42,7 @@ from understudy.controller.zk_legacy.selectors import (
     select_preferred_leader,
 )
 
-Event = Mapping[str, Any]
-
 FAILOVER: Final = "controller_failover"
-ALL: Final = "all"
 DEFAULT_IMBALANCE_PERCENTAGE: Final = 10
 
 
@@ -475,73 +472,31 @@ def _assignment(partitions: Mapping[str, Iterable[int]]) -> dict[int, Ids]:
 # --- What an event can touch -------------------------------------------------------------------
 
 
-class EventType(NamedTuple):
-    run: Callable[[LegacyController, Event], None]
-    scope: Callable[[Event], Scope]
-
-
-def _everything(_event: Event) -> Scope:
-    """Brokers that come or go make the controller tell everybody about every partition."""
-    return EVERYTHING
-
-
-def _nothing_else(_event: Event) -> Scope:
-    """Only what any event may touch."""
-    return NOTHING
-
-
-def _its_broker(event: Event) -> Scope:
-    return Scope(brokers=frozenset([event["broker"]]))
-
-
-def _its_brokers(event: Event) -> Scope:
-    return Scope(brokers=frozenset(event["brokers"]))
-
-
-def _its_topics(event: Event) -> Scope:
-    return Scope(topics=frozenset((*(event.get("topics") or ()), *(event.get("removed") or ()))))
-
-
-def _its_topic(event: Event) -> Scope:
-    return Scope(topics=frozenset([event["topic"]]))
-
-
 def _topics_of_its_partitions(event: Event) -> Scope:
     """A topic's znode is written as a whole."""
     return Scope(topics=frozenset(named_partition(name)[0] for name in event["partitions"]))
 
 
-def _its_partition(event: Event) -> Scope:
-    return Scope(partitions=frozenset([named_partition(event["partition"])]))
-
-
-def _its_partitions(event: Event) -> Scope:
-    if event["partitions"] == ALL:
-        return EVERYTHING
-    return Scope(partitions=frozenset(map(named_partition, event["partitions"])))
-
-
-EVENTS: Final[dict[str, EventType]] = {
-    FAILOVER: EventType(controller_failover, _everything),
-    "broker_change": EventType(broker_change, _everything),
-    "broker_failure": EventType(broker_failure, _everything),
-    "broker_startup": EventType(broker_startup, _everything),
-    "log_dir_failure": EventType(log_dir_failure, _everything),
-    "controlled_shutdown": EventType(controlled_shutdown, _its_broker),
-    "topic_change": EventType(topic_change, _its_topics),
-    "partition_change": EventType(partition_change, _its_topic),
+# Brokers that come or go make the controller tell everybody about every partition.
+EVENTS: Final[dict[str, EventType[LegacyController]]] = {
+    FAILOVER: EventType(controller_failover, scope.everything),
+    "broker_change": EventType(broker_change, scope.everything),
+    "broker_failure": EventType(broker_failure, scope.everything),
+    "broker_startup": EventType(broker_startup, scope.everything),
+    "log_dir_failure": EventType(log_dir_failure, scope.everything),
+    "controlled_shutdown": EventType(controlled_shutdown, scope.its_broker),
+    "topic_change": EventType(topic_change, scope.its_topics),
+    "partition_change": EventType(partition_change, scope.its_topic),
     "reassign": EventType(reassign, _topics_of_its_partitions),
-    "isr_change": EventType(isr_change, _its_partition),
-    "catch_up": EventType(catch_up, _its_brokers),
-    "preferred_election": EventType(preferred_election, _its_partitions),
-    "auto_rebalance": EventType(auto_rebalance, _everything),
-    "delete_topics": EventType(delete_topics, _its_topics),
-    "stop_replica_response": EventType(stop_replica_response, _its_partitions),
-    "unclean_enabled": EventType(unclean_enabled, _nothing_else),
+    "isr_change": EventType(isr_change, scope.its_partition),
+    "catch_up": EventType(catch_up, scope.its_brokers),
+    "preferred_election": EventType(
+        preferred_election, scope.all_or(EVERYTHING, scope.its_partitions)
+    ),
+    "auto_rebalance": EventType(auto_rebalance, scope.everything),
+    "delete_topics": EventType(delete_topics, scope.its_topics),
+    "stop_replica_response": EventType(stop_replica_response, scope.its_partitions),
+    "unclean_enabled": EventType(unclean_enabled, scope.nothing_else),
 }
 
-
-def scope_of(events: Iterable[Event]) -> Scope:
-    """What a scenario can touch beside what any event may touch."""
-    known = (event for event in events if event["type"] in EVENTS)
-    return reduce(or_, (EVENTS[event["type"]].scope(event) for event in known), NOTHING)
+scope_of: Final = partial(scope.of_events, EVENTS)

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from understudy.controller.journal import Row
 from understudy.controller.records import Ids, LeaderAndIsr, Replica, TopicPartition, minus
+from understudy.controller.scope import Event
 from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.controller.states import (
     DELETION_STARTED,
@@ -43,7 +44,7 @@ from understudy.controller.words import (
 )
 from understudy.controller.zk_legacy import releases
 from understudy.controller.zk_legacy.context import Endpoints, LegacyContext, Settings, ZooKeeper
-from understudy.controller.zk_legacy.events import FAILOVER, Event, LegacyController
+from understudy.controller.zk_legacy.events import FAILOVER, LegacyController
 from understudy.controller.zk_legacy.journal import LegacyJournal
 
 _BEING_DELETED: Final = frozenset({DELETION_STARTED, DELETION_SUCCESSFUL})
