@@ -129,7 +129,9 @@ def _fenced(spark: SparkSession, store: str, out: str, brokers: Sequence[int]) -
             run = publish.Run.start(
                 "replay", input_digest=snapshots.input_digest, config_digest=publish.digest({})
             )
-            counts = publish.publish(spark, out, run, replay.tables, verdict="none")
+            counts = publish.publish(
+                spark, out, run, replay.tables, verdict="none", kept=replay.held
+            )
         finally:
             replay.close()
     finally:

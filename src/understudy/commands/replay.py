@@ -131,6 +131,7 @@ def _publish_replay(
             tables,
             verdict="done",
             notes=replay.notes,
+            kept=replay.held,
             on_table=progress.table,
         )
     finally:
