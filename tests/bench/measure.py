@@ -245,7 +245,7 @@ def _cut_sets(room: Room, *, by_rack: bool = False) -> None:
     with _opened(room) as snapshots:
         units = sets.racks(snapshots.brokers) if by_rack else None
         partitions = sets.weighed(cuts.thresholds(snapshots))
-        _drop(sets.cut_sets(sets.cut_sets_by_topic(partitions, units)))
+        _drop(sets.cut_sets_of_all(partitions, units))
 
 
 @measure

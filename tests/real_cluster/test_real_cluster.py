@@ -75,6 +75,8 @@ def test_nothing_is_left_when_it_is_interrupted(tmp_path: Path, number: signal.S
         env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[1])},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        # Whoever runs the tests in the background of a script has it ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     try:
         deadline = time.monotonic() + PATIENCE_SECONDS

@@ -75,7 +75,7 @@ def test_they_are_what_trying_every_failure_finds(
     documents: list[Document], snapshots: Snapshots
 ) -> None:
     partitions = sets.weighed(cuts.thresholds(snapshots))
-    every = sets.cut_sets(sets.cut_sets_by_topic(partitions))
+    every = sets.cut_sets_of_all(partitions)
     rows = sets.table(every, None, largest=6).collect()
     found = {(r.cluster, r.risk, tuple(r.brokers)): (r.partitions, r.topics) for r in rows}
     expected = tried(documents)
@@ -109,7 +109,7 @@ def test_units_are_lost_as_a_whole(
     schema = "cluster string, snapshot_id string, broker_id int, unit string"
     table = spark.createDataFrame(named, schema)
     partitions = sets.weighed(cuts.thresholds(snapshots))
-    every = sets.cut_sets(sets.cut_sets_by_topic(partitions, table))
+    every = sets.cut_sets_of_all(partitions, table)
     rows = sets.table(every, table, largest=6).collect()
     found = {(r.cluster, r.risk, tuple(r.units)): (r.partitions, r.topics) for r in rows}
     assert found == tried(documents, units)

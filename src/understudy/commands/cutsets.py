@@ -188,20 +188,21 @@ def _found(
     elif args.by == "unit":
         units = sets.dependencies(snapshots.snapshots, given.dependencies)
     partitions = sets.weighed(partitions, given.weights)
-    by_topic = sets.cut_sets_by_topic(partitions, units)
+    tables = {}
     if args.per_topic:
-        by_topic = by_topic.persist()
+        by_topic = sets.cut_sets_by_topic(partitions, units).persist()
         held.append(by_topic)
-    found = sets.cut_sets(by_topic).persist()
+        found = sets.cut_sets(by_topic).persist()
+        tables["topic_cut_sets"] = sets.table(sets.named(by_topic), units, largest=args.k)
+    else:
+        found = sets.cut_sets_of_all(partitions, units).persist()
     held.append(found)
-    tables = {
+    tables |= {
         "cut_sets": sets.table(found, units, largest=args.k),
         "cut_totals": odds.totals(partitions, found, snapshots.brokers, given.rates),
         "recovery": returning,
         "quarantine": snapshots.quarantine,
     }
-    if args.per_topic:
-        tables["topic_cut_sets"] = sets.table(sets.named(by_topic), units, largest=args.k)
     if not completeness.partial:
         return Findings(tables, DONE)
     note = f"{completeness.partial} of {completeness['all']} snapshots are not complete"

@@ -65,8 +65,14 @@ def cut_sets_by_topic(partitions: DataFrame, units: DataFrame | None = None) -> 
     )
 
 
+def cut_sets_of_all(partitions: DataFrame, units: DataFrame | None = None) -> DataFrame:
+    """The same over all topics, and named; what the topics are called is not asked."""
+    numbered = partitions.withColumn("topic", F.xxhash64("topic"))
+    return cut_sets(cut_sets_by_topic(numbered, units))
+
+
 def cut_sets(by_topic: DataFrame) -> DataFrame:
-    """The same over all topics, and named."""
+    """The rows of :func:`cut_sets_by_topic` over all topics, and named."""
     key = [name for name in by_topic.columns if name not in ("topic", "partitions", "weight")]
     return named(
         by_topic.groupBy(*key).agg(
