@@ -11,7 +11,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from pyspark.sql import SparkSession
@@ -55,13 +55,21 @@ class Audit:
             text=True,
         )
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave nothing behind of one whose test went wrong."""
+        if self._process.poll() is None:
+            self.kill()
+
     def has_looked(self) -> None:
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == "looked\n"
 
     def descendants(self) -> list[tuple[int, str]]:
         listed = subprocess.run(
-            ["ps", "-eo", "pid=,pgid=,args="], capture_output=True, text=True, check=True
+            ["ps", "-eww", "-o", "pid=,pgid=,args="], capture_output=True, text=True, check=True
         ).stdout
         rows = (line.split(None, 2) for line in listed.splitlines())
         return [(int(pid), args) for pid, group, args in rows if int(group) == self._process.pid]
@@ -128,9 +136,9 @@ def test_killed_while_it_writes_it_was_never_there(
     """With the first of its files begun, and again with its findings written."""
     out = tmp_path / "out"
     for moment in ("*/run=*/*", "findings/run=*/_SUCCESS"):
-        running = Audit(docs, out)
-        until_there_is(out, moment)
-        running.kill()
+        with Audit(docs, out) as running:
+            until_there_is(out, moment)
+            running.kill()
         assert whole_or_not_there(spark, out, expected)
     assert audited(spark, docs, out) == expected
 
@@ -148,11 +156,12 @@ def test_killed_anywhere_it_is_whole_or_not_there(
 ) -> None:
     dice, out = Random(seed), tmp_path / "out"
     begun = time.monotonic()
-    running = Audit(docs, out)
-    running.has_looked()
-    # From reading to some time after the end, as long as the start took: the machine sets the pace.
-    time.sleep(dice.random() * (time.monotonic() - begun))
-    running.kill()
+    with Audit(docs, out) as running:
+        running.has_looked()
+        # From reading to some time after the end, as long as the start took: the machine sets the
+        # pace.
+        time.sleep(dice.random() * (time.monotonic() - begun))
+        running.kill()
     assert whole_or_not_there(spark, out, expected)
     assert audited(spark, docs, out) == expected
 
@@ -162,10 +171,10 @@ def test_two_at_once_do_no_harm(
     spark: SparkSession, docs: Path, expected: dict[str, list[Any]], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    both = [Audit(docs, out) for _ in range(2)]
-    for each in both:
-        each.has_looked()
-    assert [each.wait() for each in both] == [0, 0]
+    with Audit(docs, out) as one, Audit(docs, out) as other:
+        for each in (one, other):
+            each.has_looked()
+        assert (one.wait(), other.wait()) == (0, 0)
     assert shown(spark, out) == expected
     assert audited(spark, docs, out) == expected
 
@@ -176,12 +185,12 @@ def test_an_executor_that_is_killed_changes_nothing(
     seed: int, spark: SparkSession, docs: Path, expected: dict[str, list[Any]], tmp_path: Path
 ) -> None:
     dice, out = Random(seed), tmp_path / "out"
-    running = Audit(docs, out, f"local-cluster[{MOST_EXECUTORS},1,1024]")
-    running.has_looked()
-    time.sleep(dice.random() * 5)
-    executors = [
-        pid for pid, args in running.descendants() if "CoarseGrainedExecutorBackend" in args
-    ]
-    os.kill(dice.choice(executors), signal.SIGKILL)
-    assert running.wait() == 0
+    with Audit(docs, out, f"local-cluster[{MOST_EXECUTORS},1,1024]") as running:
+        running.has_looked()
+        time.sleep(dice.random() * 5)
+        executors = [
+            pid for pid, args in running.descendants() if "CoarseGrainedExecutorBackend" in args
+        ]
+        os.kill(dice.choice(executors), signal.SIGKILL)
+        assert running.wait() == 0
     assert shown(spark, out) == expected
