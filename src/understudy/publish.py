@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Final
@@ -146,17 +146,15 @@ def publish(
     *,
     verdict: str,
     notes: Sequence[str] = (),
-    kept: Sequence[DataFrame] = (),
     threads: int = WRITERS,
     on_table: Callable[[str, int], None] | None = None,
 ) -> dict[str, int]:
     """Write *tables*, then the row that makes the run visible; return the rows of each table.
 
-    *kept* are frames that are kept in memory for all the tables. *on_table* is told each table and
-    its rows as it is finished. *notes* go into the JSON line for people and shells beside the
-    run's row.
+    *on_table* is told each table and its rows as it is finished. *notes* go into the JSON line
+    for people and shells beside the run's row.
     """
-    counts = write(spark, root, run, tables, kept=kept, threads=threads, on_table=on_table)
+    counts = write(spark, root, run, tables, threads=threads, on_table=on_table)
     commit(spark, root, run, counts, verdict=verdict, notes=notes)
     return counts
 
@@ -167,14 +165,11 @@ def write(
     run: Run,
     tables: Mapping[str, DataFrame],
     *,
-    kept: Sequence[DataFrame] = (),
     threads: int = WRITERS,
     on_table: Callable[[str, int], None] | None = None,
 ) -> dict[str, int]:
     """Write *tables* where nobody looks before the run is committed; return the rows of each."""
-    return _write_all(
-        spark, plain(root), run, tables, kept=kept, threads=threads, on_table=on_table
-    )
+    return _write_all(spark, plain(root), run, tables, threads=threads, on_table=on_table)
 
 
 def commit(
@@ -211,43 +206,38 @@ def _write_all(
     run: Run,
     tables: Mapping[str, DataFrame],
     *,
-    kept: Sequence[DataFrame],
     threads: int,
     on_table: Callable[[str, int], None] | None,
 ) -> dict[str, int]:
     tag = f"publish {run.run_id}"
+    # All of them before the first is written: a frame made from SQL text makes views and drops them
+    # again, which nothing that runs has to see.
+    frames = {name: _conformed(name, tables[name]) for name in tables}
 
-    def write(name: str, table: DataFrame) -> int:
-        path = _parquet(table, root, name, run.run_id)
-        # The footers know; to count rows as they pass by costs more than this.
-        rows = spark.read.schema(table.schema).parquet(path).count()
+    def write(name: str) -> int:
+        table = frames[name]
+        tag_jobs(spark, tag)
+        try:
+            path = _parquet(table, root, name, run.run_id)
+            # The footers know; to count rows as they pass by costs more than this.
+            rows = spark.read.schema(table.schema).parquet(path).count()
+        finally:
+            untag_jobs(spark, tag)
         if on_table is not None:
             on_table(name, rows)
         return rows
 
-    @inheritable_thread_target(spark)
-    def tagged(work: Callable[[], int]) -> int:
-        tag_jobs(spark, tag)
-        try:
-            return work()
-        finally:
-            untag_jobs(spark, tag)
-
     with ThreadPoolExecutor(threads, thread_name_prefix="publish") as pool:
-        # To put the tables together keeps one thread busy, in which the rest can load these.
-        loading = [pool.submit(tagged, frame.count) for frame in kept]
-        writing: dict[str, Future[int]] = {}
+        writing = {
+            name: pool.submit(inheritable_thread_target(spark)(write), name) for name in tables
+        }
         try:
-            # All tables before the first is written: Spark plans one at a time.
-            frames = {name: _conformed(name, tables[name]) for name in tables}
-            for name, frame in frames.items():
-                writing[name] = pool.submit(tagged, partial(write, name, frame))
             wait(writing.values(), return_when=FIRST_EXCEPTION)
             _raise_first(writing.values())
         except BaseException:
             # One table lost is a run lost: waiting for the rest would only be slow.
             pool.shutdown(wait=False, cancel_futures=True)
-            _interrupt(spark, tag, (*loading, *writing.values()))
+            _interrupt(spark, tag, writing.values())
             raise
         return {name: done.result() for name, done in writing.items()}
 

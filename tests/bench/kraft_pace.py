@@ -129,9 +129,7 @@ def _fenced(spark: SparkSession, store: str, out: str, brokers: Sequence[int]) -
             run = publish.Run.start(
                 "replay", input_digest=snapshots.input_digest, config_digest=publish.digest({})
             )
-            counts = publish.publish(
-                spark, out, run, replay.tables, verdict="none", kept=replay.held
-            )
+            counts = publish.publish(spark, out, run, replay.tables, verdict="none")
         finally:
             replay.close()
     finally:

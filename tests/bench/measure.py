@@ -332,17 +332,17 @@ for _count in (*STARTUPS, 200):
 def _replay(spark: SparkSession, store: str, out: str, asked: Sequence[Any] = ()) -> None:
     from understudy import publish  # noqa: PLC0415 - a bare session must not pay for these
 
-    with _decided(spark, store, asked) as (input_digest, tables, kept):
+    with _decided(spark, store, asked) as (input_digest, tables):
         run = publish.Run.start(
             "replay", input_digest=input_digest, config_digest=publish.digest({})
         )
-        publish.publish(spark, out, run, tables, verdict="none", kept=kept)
+        publish.publish(spark, out, run, tables, verdict="none")
 
 
 @contextlib.contextmanager
 def _decided(
     spark: SparkSession, store: str, asked: Sequence[Any] = ()
-) -> Iterator[tuple[str, Mapping[str, DataFrame], Sequence[DataFrame]]]:
+) -> Iterator[tuple[str, Mapping[str, DataFrame]]]:
     """The digest of a store and the tables of its replay, before anything is written."""
     from understudy import replay as replaying  # noqa: PLC0415
     from understudy import scenarios, sources  # noqa: PLC0415
@@ -353,8 +353,7 @@ def _decided(
             snapshots, asked or [scenarios.FAILOVER], changed_only=bool(asked)
         )
         try:
-            tables = decided.tables.beside({"quarantine": decided.quarantine})
-            yield snapshots.input_digest, tables, decided.held
+            yield snapshots.input_digest, decided.tables.beside({"quarantine": decided.quarantine})
         finally:
             decided.close()
     finally:
@@ -447,7 +446,7 @@ def plan(home: Path, *, partitions: int, brokers: int, snapshots: int) -> dict[s
     store = store_path(home, partitions, brokers, snapshots)
     with _session() as spark:
         spark.conf.set("spark.sql.debug.maxToStringFields", "100000")
-        with _decided(spark, str(store)) as (_, tables, _):
+        with _decided(spark, str(store)) as (_, tables):
             return {name: plan_size(table) for name, table in tables.items()}
 
 

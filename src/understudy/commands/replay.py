@@ -131,7 +131,6 @@ def _publish_replay(
             tables,
             verdict="done",
             notes=replay.notes,
-            kept=replay.held,
             on_table=progress.table,
         )
     finally:
