@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from understudy.sources import kraft_records as K
-from understudy.sources.record_batches import crc32c_python
+from understudy.sources.checksums import crc32c
 
 Value = bool | int | str | list[Any] | None
 API_KEYS = {schema.name: key for key, schema in K.SCHEMAS.items()}
@@ -55,7 +55,7 @@ def batch(
         ">hiqqqhii", flags, len(records) - 1, time, time, -1, -1, -1, len(records)
     )
     covered += body
-    head = struct.pack(">iBI", epoch, 2, crc32c_python(covered))
+    head = struct.pack(">iBI", epoch, 2, crc32c(covered))
     return struct.pack(">qi", base, len(head) + len(covered)) + head + covered
 
 

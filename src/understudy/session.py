@@ -47,6 +47,9 @@ SETTINGS: Final = {
     # longer than all else; fewer rows bound it as well.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
+    # Of ten thousand small files Spark would make hundreds of tasks, each of which starts Python:
+    # it takes the opening of a file for as much work as 4 MiB.
+    "spark.sql.files.openCostInBytes": str(128 * 2**10),
     # Batches that were put on disk are held a hundred at a time while they are read back; with
     # Spark's 10000 rows in each that is more than a heap of one gigabyte.
     "spark.sql.inMemoryColumnarStorage.batchSize": "500",

@@ -13,8 +13,8 @@ import pytest
 
 import kraft_log_writer as writer
 from kraft_log_samples import DATA, RUNS, Files, files_of
+from understudy.sources import checksums, document, record_batches
 from understudy.sources import content as C
-from understudy.sources import document, record_batches
 from understudy.sources.content import Content, Parsed
 from understudy.sources.kraft_directory import Asked, asked, plan, snapshots
 from understudy.sources.kraft_records import decode
@@ -78,12 +78,25 @@ def documents(run: str) -> Iterator[tuple[int, Any]]:
 
 
 def test_the_checksum_is_castagnoli() -> None:
-    assert record_batches.crc32c_python(b"123456789") == 0xE3069283
+    assert checksums.crc32c(b"123456789") == 0xE3069283
     chance = random.Random(1)
-    # Also longer than one piece of its loop, and not a multiple of four.
-    for length in (0, 1, 2, 3, 4, 5, 67, (1 << 16) + 3):
+    for length in (0, 1, 2, 3, 4, 5, 67, 1003):
         data = chance.randbytes(length)
-        assert record_batches.crc32c_python(data) == bit_by_bit(data)
+        assert checksums.crc32c(data) == bit_by_bit(data)
+
+
+@pytest.mark.parametrize("size", [1_000, 300_000, (1 << 22) + 77])
+def test_the_checksum_of_any_part_of_a_file(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the file is more than is calculated together, and without a compiled one."""
+    monkeypatch.setattr(checksums, "_compiled", lambda: None)
+    chance = random.Random(size)
+    data = chance.randbytes(size)
+    checksum = checksums.of(data)
+    lengths = (0, 1, 3, 255, 256, 257, 5_000, 70_001)
+    for start in [0, 1, 255, 256, 257, *(chance.randrange(size) for _ in range(50))]:
+        for end in (min(size, start + length) for length in lengths):
+            assert checksum(start, end) == checksums.crc32c(data[start:end])
+    assert checksum(0, size) == checksums.crc32c(data)
 
 
 def bit_by_bit(data: bytes) -> int:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 import struct
-from array import array
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from understudy.errors import BadInputError
+from understudy.sources import checksums
+from understudy.sources.checksums import Checksum
 
 MAGIC: Final = 2
 HEADER_BYTES: Final = 61
@@ -33,11 +33,6 @@ _CODECS: Final = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 # The magic, 26 bytes later a producerId, producerEpoch and baseSequence of -1 (nobody produces to
 # this log), and the count.
 _LIKE_A_HEADER: Final = re.compile(rb"\x02.{26}\xff{14}.{4}", re.DOTALL)
-
-_POLYNOMIAL: Final = 0x82F63B78  # CRC-32C (Castagnoli), reflected
-_ALL_ONES: Final = 0xFFFFFFFF
-_HALF: Final = 0xFFFF
-_CRC_CHUNK: Final = 1 << 16
 
 
 class Batch(NamedTuple):
@@ -73,8 +68,9 @@ class Torn(NamedTuple):
 def batches(data: bytes, name: str) -> Iterator[Batch | Torn]:
     """The batches of one file, in order; a last item :class:`Torn` where the end was cut short."""
     position = 0
+    checksum = checksums.of(data)
     while position < len(data):
-        found = _batch(data, position, name)
+        found = _batch(data, position, name, checksum)
         if isinstance(found, Torn):
             if data.count(0, position) < len(data) - position:
                 _check_nothing_follows(data, found, name)
@@ -113,7 +109,7 @@ class Malformed(ValueError):  # noqa: N818 - caught where a file and a position 
     """What is wrong inside a batch whose checksum holds."""
 
 
-def _batch(data: bytes, position: int, name: str) -> Batch | Torn:
+def _batch(data: bytes, position: int, name: str, checksum: Checksum) -> Batch | Torn:
     left = len(data) - position
     if left < HEADER_BYTES:
         return Torn(position, f"{left} bytes are no whole batch")
@@ -130,7 +126,7 @@ def _batch(data: bytes, position: int, name: str) -> Batch | Torn:
         raise BadInputError(f"{where}: a batch cannot have {length} bytes")
     if end > len(data):
         return Torn(position, f"the batch needs {end - len(data)} bytes more than there are")
-    if crc32c(data[position + _CRC_FROM : end]) != crc:
+    if checksum(position + _CRC_FROM, end) != crc:
         return Torn(position, "the CRC-32C of the batch does not match")
     if attributes & _CODEC:
         codec = _CODECS.get(attributes & _CODEC, "an unknown codec")
@@ -213,57 +209,3 @@ def unsigned_varint(data: bytes, position: int) -> tuple[int, int]:
         shift += 7
         if shift > 63:  # noqa: PLR2004 - a varlong has ten bytes
             raise Malformed("a number has too many bytes")
-
-
-# --- CRC-32C -----------------------------------------------------------------------------------
-
-
-def _compiled() -> Callable[[bytes], int] | None:
-    """A compiled CRC-32C, if one is installed: the result is the same, only faster."""
-    try:
-        import google_crc32c  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
-    except ImportError:
-        return None
-    if google_crc32c.implementation == "python":
-        return None
-    found: Callable[[bytes], int] = google_crc32c.value
-    return found
-
-
-@cache
-def _tables() -> tuple[list[int], array[int], array[int]]:
-    """By one byte; by two bytes; by two bytes with two zero bytes after them.
-
-    Arrays and not lists of integers: they stay in the processor's cache, which is what counts.
-    """
-    byte = []
-    for value in range(256):
-        crc = value
-        for _ in range(8):
-            crc = (crc >> 1) ^ (_POLYNOMIAL if crc & 1 else 0)
-        byte.append(crc)
-
-    def two_more(crc: int) -> int:
-        crc = byte[crc & 0xFF] ^ (crc >> 8)
-        return byte[crc & 0xFF] ^ (crc >> 8)
-
-    late = array("I", map(two_more, range(1 << 16)))
-    return byte, late, array("I", map(two_more, late))
-
-
-def crc32c_python(data: bytes) -> int:
-    """CRC-32C four bytes at a time."""
-    byte, late, early = _tables()
-    crc = _ALL_ONES
-    whole = len(data) & ~3
-    for start in range(0, whole, _CRC_CHUNK):
-        words = min(_CRC_CHUNK, whole - start) // 4
-        for word in struct.unpack_from(f"<{words}I", data, start):
-            crc ^= word
-            crc = early[crc & _HALF] ^ late[crc >> 16]
-    for value in data[whole:]:
-        crc = byte[(crc ^ value) & 0xFF] ^ (crc >> 8)
-    return crc ^ _ALL_ONES
-
-
-crc32c: Final = _compiled() or crc32c_python
