@@ -21,7 +21,7 @@ _POLYNOMIAL: Final = 0x82F63B78  # Castagnoli, reflected
 _ALL_ONES: Final = 0xFFFFFFFF
 _HALF: Final = 0xFFFF
 _BYTE: Final = 0xFF
-_PIECE: Final = 256  # bytes
+_PIECE: Final = 128  # bytes
 _AT_ONCE: Final = 1 << 22  # bytes whose pieces are calculated together
 _WORTH_IT: Final = 1 << 16  # bytes; fewer are gone through before arrays are loaded
 

@@ -45,16 +45,28 @@ def _fixed(form: str) -> Reader:
 
 
 def _uuid(data: bytes, at: int) -> tuple[str, int]:
-    return uuid_text(_slice(data, at, 16)), at + 16
+    return uuid_text(data[at : at + 16]), at + 16
 
 
 @lru_cache(maxsize=1 << 16)  # a few topics and directories, named over and over
 def uuid_text(value: bytes) -> str:
     """Kafka's text of an id: base64url without padding."""
+    if len(value) != 16:  # noqa: PLR2004
+        raise Malformed("it ends too early")
     return b2a_base64(value, newline=False)[:22].translate(_URL_SAFE).decode("ascii")
 
 
 _URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
+
+
+def _uuids(data: bytes, at: int) -> tuple[list[str] | None, int]:
+    count, at = unsigned_varint(data, at)
+    if count == 0:
+        return None, at
+    end = at + 16 * (count - 1)
+    if end > len(data):
+        raise Malformed("it ends too early")
+    return [uuid_text(data[each : each + 16]) for each in range(at, end, 16)], end
 
 
 def _slice(data: bytes, at: int, size: int) -> bytes:
@@ -77,6 +89,8 @@ def _int32s_of(count: int) -> Callable[[bytes, int], tuple[Any, ...]]:
 
 
 def _int32s(data: bytes, at: int) -> tuple[list[int] | None, int]:
+    if data[at] == 1:  # one less
+        return [], at + 1
     count, at = unsigned_varint(data, at)
     if count == 0:
         return None, at
@@ -117,6 +131,8 @@ def _structure(fields: tuple[Field, ...]) -> Reader:
         for name, of in plain:
             found[name], at = of(data, at)
         count, at = unsigned_varint(data, at)
+        if not count:
+            return found, at
         for _ in range(count):
             tag, at = unsigned_varint(data, at)
             size, at = unsigned_varint(data, at)
@@ -136,7 +152,6 @@ def _structure(fields: tuple[Field, ...]) -> Reader:
 
 _int8, _int16, _int32, _int64 = _fixed(">b"), _fixed(">h"), _fixed(">i"), _fixed(">q")
 _uint16, _bool = _fixed(">H"), _fixed(">?")
-_uuids = _array(_uuid)
 
 _END_POINT: Final = (
     Field("name", _text),
@@ -354,9 +369,8 @@ _CONTROL: Final[Mapping[int, Schema]] = {
 _CONTROL_KEY: Final = struct.Struct(">hh")
 
 
-@cache
-def _decoder(api_key: int, version: int) -> Reader:
-    return _structure(SCHEMAS[api_key].at(version))
+_HEAD_BYTES: Final = 3  # known types and versions are numbers of one byte
+_MOST_HEAD_BYTES: Final = 30
 
 
 def decode(data: bytes, batch: Batch, name: str) -> list[Record]:
@@ -385,18 +399,28 @@ def _data_record(raw: Raw) -> Record:
     value = raw.value
     if value is None:
         raise Malformed("it has no value")
+    head = value[:_HEAD_BYTES]
+    kind, version, read, at = _head(head if head.isascii() else value[:_MOST_HEAD_BYTES])
+    if read is None:
+        return Record(raw.offset, raw.time, kind, version, {})
+    data, at = read(value, at)
+    if at != len(value):
+        raise Malformed(f"{len(value) - at} bytes are left over")
+    return Record(raw.offset, raw.time, kind, version, data)
+
+
+@lru_cache(maxsize=1 << 10)  # there are a handful of them
+def _head(value: bytes) -> tuple[str, int, Reader | None, int]:
+    """The type and version a record begins with, and how and from where on to read it."""
     frame, at = unsigned_varint(value, 0)
     if frame != FRAME_VERSION:
         raise Malformed(f"its frame version is {frame}, not {FRAME_VERSION}")
     api_key, at = unsigned_varint(value, at)
     version, at = unsigned_varint(value, at)
     if api_key in PASSED_OVER:
-        return Record(raw.offset, raw.time, PASSED_OVER[api_key], version, {})
+        return PASSED_OVER[api_key], version, None, at
     check_known(api_key, version)
-    data, at = _decoder(api_key, version)(value, at)
-    if at != len(value):
-        raise Malformed(f"{len(value) - at} bytes are left over")
-    return Record(raw.offset, raw.time, SCHEMAS[api_key].name, version, data)
+    return SCHEMAS[api_key].name, version, _structure(SCHEMAS[api_key].at(version)), at
 
 
 def check_known(api_key: int, version: int) -> None:

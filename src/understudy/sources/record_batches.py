@@ -29,6 +29,7 @@ MAGIC_AT: Final = 16
 _CRC_FROM: Final = 21
 _CODEC: Final = 0x07
 _CONTROL: Final = 0x20
+_NULL: Final = 1  # the varint -1, in place of a length
 _CODECS: Final = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 # The magic, 26 bytes later a producerId, producerEpoch and baseSequence of -1 (nobody produces to
 # this log), and the count.
@@ -171,7 +172,11 @@ def _record(data: bytes, position: int, batch: Batch) -> tuple[Raw, int]:
         raise Malformed(f"a record of {length} bytes does not fit")
     time_delta, position = varint(data, position + 1)  # one byte of attributes, unused
     offset_delta, position = varint(data, position)
-    key, position = _bytes(data, position, end)
+    key = None
+    if data[position] == _NULL:  # as of every record but those of the raft protocol
+        position += 1
+    else:
+        key, position = _bytes(data, position, end)
     value, position = _bytes(data, position, end)
     headers, position = varint(data, position)
     if headers or position != end:
@@ -190,6 +195,9 @@ def _bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
 
 def varint(data: bytes, position: int) -> tuple[int, int]:
     """A zig-zag varint and the position after it."""
+    value = data[position]
+    if value < 0x80:  # noqa: PLR2004 - as nearly all are
+        return (value >> 1) ^ -(value & 1), position + 1
     value, position = unsigned_varint(data, position)
     return (value >> 1) ^ -(value & 1), position
 
