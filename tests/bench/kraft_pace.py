@@ -72,11 +72,14 @@ def _hand_over(spark: SparkSession, store: str, target: Path) -> list[int]:
             target / "brokers",
             *("broker_id", "broker_epoch", "fenced", "shutting_down"),
         )
+        # One that never had a leader has a record in KRaft, too.
         _write(
-            known.partitions.where("has_state"),
+            known.partitions,
             target / "partitions",
-            *("topic", "partition", "array_join(replicas, ',')", "array_join(isr, ',')"),
-            *("leader", "leader_epoch", "partition_epoch"),
+            *("topic", "partition", "array_join(replicas, ',')"),
+            "coalesce(array_join(isr, ','), '')",
+            "coalesce(leader, -1)",
+            *("coalesce(leader_epoch, 0)", "coalesce(partition_epoch, 0)"),
         )
         rows = known.brokers.where("NOT fenced").select("broker_id").collect()
     finally:
