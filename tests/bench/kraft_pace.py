@@ -81,6 +81,9 @@ def _hand_over(spark: SparkSession, store: str, target: Path) -> list[int]:
             "coalesce(leader, -1)",
             *("coalesce(leader_epoch, 0)", "coalesce(partition_epoch, 0)"),
         )
+        _write(
+            known.configs.where("scope = 'topic'"), target / "configs", *("name", "key", "value")
+        )
         rows = known.brokers.where("NOT fenced").select("broker_id").collect()
     finally:
         snapshots.close()

@@ -12,6 +12,8 @@ import java.util.Map;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.metadata.ConfigRecord;
 import org.apache.kafka.common.metadata.FeatureLevelRecord;
 import org.apache.kafka.common.metadata.PartitionRecord;
 import org.apache.kafka.common.metadata.TopicRecord;
@@ -23,7 +25,8 @@ import org.apache.kafka.server.common.MetadataVersion;
  * How fast Kafka's own managers fence brokers, with everything in memory and no log written.
  *
  * <p>The snapshot is a folder of tab-separated lines: {@code brokers} (id, epoch, fenced, shutting
- * down) and {@code partitions} (topic, partition, replicas, ISR, leader, both epochs).
+ * down), {@code configs} (topic, key, value) and {@code partitions} (topic, partition, replicas,
+ * ISR, leader, both epochs).
  */
 final class Pace {
 
@@ -90,6 +93,15 @@ final class Pace {
                 SnapshotRecords.registration(number(field[0]), Long.parseLong(field[1]))
                     .setFenced(Boolean.parseBoolean(field[2]))
                     .setInControlledShutdown(Boolean.parseBoolean(field[3]))));
+    eachLine(
+        snapshot.resolve("configs"),
+        field ->
+            records.add(
+                new ConfigRecord()
+                    .setResourceType(ConfigResource.Type.TOPIC.id())
+                    .setResourceName(field[0])
+                    .setName(field[1])
+                    .setValue(field[2])));
     Map<String, Uuid> topics = new HashMap<>();
     eachLine(
         snapshot.resolve("partitions"),
