@@ -36,7 +36,7 @@ def _blocking(told: dict[str, Any]) -> list[str]:
     more = "" if shown >= told["blocking_count"] else f" ({shown:,} listed)"
     return [
         f"In the way: {amount(told['blocking_count'], 'partition')}{more}",
-        *table(("partition", "", "risk"), rows),
+        *table(("partition", "what happens", "risk"), rows),
     ]
 
 

@@ -219,7 +219,7 @@ def _loads(text: bytes) -> Json:
 def load_json(text: bytes) -> Loaded:
     """The JSON value of a text, or what makes it none and where in the text."""
     try:
-        return _loads(text), None
+        return _loads(text.rstrip()), None  # what is missing is missing at the end of a line
     except UnicodeDecodeError as error:
         line = text.count(b"\n", 0, error.start) + 1
         return None, f"byte {error.start + 1}{_in_line(line)}: the text is not UTF-8"

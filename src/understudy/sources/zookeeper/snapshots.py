@@ -38,6 +38,7 @@ _END: Final = b"/"
 _SEALED_END: Final = INT.pack(len(_END)) + _END
 _SEAL_BYTES: Final = LONG.size + len(_SEALED_END)
 _ACL_AND_STAT: Final = LONG.size + STAT.size
+_TRUNCATED: Final = "the snapshot is truncated: it ends inside a znode"
 _OLDEST_NUMERIC_DIGEST: Final = 2
 
 
@@ -147,9 +148,10 @@ def _read_nodes(cursor: Cursor) -> Nodes:
             at += _ACL_AND_STAT
             nodes[path] = (content, data[stat_at:at])
     except struct.error:
-        raise refuse(start, "the snapshot is truncated: it ends inside a znode") from None
+        # The znode before may have been the one that was cut.
+        raise refuse(min(start, len(data)), _TRUNCATED) from None
     if at > len(data):
-        raise refuse(start, "the snapshot is truncated: it ends inside a znode")
+        raise refuse(min(start, len(data)), _TRUNCATED)
     cursor.at = at
     return nodes
 
