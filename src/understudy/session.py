@@ -132,7 +132,11 @@ def _default_environment() -> None:
 def _silence_py4j() -> None:
     """It logs the trace of every call that fails, also as the root; who calls reports failures."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    logging.getLogger().addFilter(lambda record: Path(record.pathname).parent.name != "py4j")
+    logging.getLogger().addFilter(_is_of_others)
+
+
+def _is_of_others(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
 
 
 @contextmanager

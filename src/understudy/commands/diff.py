@@ -6,8 +6,7 @@ import argparse
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
-from understudy.commands.verb import Verb, answer, regex, running
-from understudy.errors import SeveralClustersError
+from understudy.commands.verb import Verb, answer, chosen_snapshot, regex, running
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,22 +55,15 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _side(spark: SparkSession, args: argparse.Namespace, side: str) -> Snapshots:
-    from understudy import sources
-
     given = vars(args)
-    found = sources.read(spark, [given[f"path_{side}"]])
-    try:
-        return found.one(
-            cluster=given[f"cluster_{side}"],
-            snapshot_id=given[f"id_{side}"],
-            at=given[f"at_{side}"],
-        )
-    except SeveralClustersError as error:
-        found.close()
-        raise SeveralClustersError(error.clusters, f"--cluster-{side}") from None
-    except BaseException:
-        found.close()
-        raise
+    return chosen_snapshot(
+        spark,
+        given[f"path_{side}"],
+        cluster=given[f"cluster_{side}"],
+        snapshot_id=given[f"id_{side}"],
+        at=given[f"at_{side}"],
+        cluster_option=f"--cluster-{side}",
+    )
 
 
 def _named(snapshots: Snapshots) -> dict[str, Any]:

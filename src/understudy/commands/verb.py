@@ -14,7 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from understudy.errors import EXIT_BAD_INPUT, EXIT_DONE, BadInputError, worst
+from understudy.errors import (
+    EXIT_BAD_INPUT,
+    EXIT_DONE,
+    BadInputError,
+    SeveralClustersError,
+    worst,
+)
 from understudy.progress import Progress, showing, watching
 
 if TYPE_CHECKING:
@@ -216,11 +222,29 @@ def snapshot_arguments(parser: argparse.ArgumentParser) -> None:
 
 def one_snapshot(spark: SparkSession, args: argparse.Namespace) -> Snapshots:
     """The one snapshot that the arguments choose; the caller closes it."""
+    return chosen_snapshot(
+        spark, args.snapshot, cluster=args.cluster, snapshot_id=args.snapshot_id, at=args.at
+    )
+
+
+def chosen_snapshot(
+    spark: SparkSession,
+    path: str,
+    *,
+    cluster: str | None,
+    snapshot_id: str | None,
+    at: str | None,
+    cluster_option: str = "--cluster",
+) -> Snapshots:
+    """The newest of the snapshots at *path* that fit; the caller closes it."""
     from understudy import sources
 
-    found = sources.read(spark, [args.snapshot])
+    found = sources.read(spark, [path])
     try:
-        return found.one(cluster=args.cluster, snapshot_id=args.snapshot_id, at=args.at)
+        return found.one(cluster=cluster, snapshot_id=snapshot_id, at=at)
+    except SeveralClustersError as error:
+        found.close()
+        raise SeveralClustersError(error.clusters, cluster_option) from None
     except BaseException:
         found.close()
         raise

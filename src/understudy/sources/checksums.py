@@ -41,6 +41,7 @@ def crc32c(data: bytes) -> int:
     return _after(_ALL_ONES, data) ^ _ALL_ONES
 
 
+@cache
 def _compiled() -> Callable[[bytes], int] | None:
     try:
         import google_crc32c  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
