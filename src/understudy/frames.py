@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 AS_MANY_AS_THERE_ARE: Final = 1_000_000  # partitions; fewer stay as they are
+FEW_SCENARIOS: Final = 10  # what these touch is less than what they are about
 
 
 class Tables(Mapping[str, DataFrame]):
@@ -68,6 +70,19 @@ def small_frame(
     named = [dict(zip(schema.names, row, strict=True)) for row in rows]
     table = pa.Table.from_pylist(named, schema=to_arrow_schema(schema, timezone="UTC"))
     return spark.createDataFrame(table, schema)
+
+
+def kept(frame: DataFrame, *, scenarios: int = 1) -> DataFrame:
+    """Keep *frame*, which has rows of so many scenarios, for all that is made from it.
+
+    A few are kept in memory. Many can be more than that has room for, and then Spark puts blocks of
+    it on disk, but tries to take each back whenever it is read, for which it drops others: to read
+    them from disk alone is a fraction of the work.
+    """
+    in_memory = scenarios <= FEW_SCENARIOS
+    return frame.persist(
+        StorageLevel.MEMORY_AND_DISK_DESER if in_memory else StorageLevel.DISK_ONLY
+    )
 
 
 def compiled_apart(frame: DataFrame) -> DataFrame:

@@ -116,15 +116,16 @@ def replay(
             scenarios=_marked(_to_interpret(resolved, taken), fenced),
             scopes=_scopes(spark, asked, survey.profiles),
             profiles=survey.profiles,
+            many=survey.interpreted,
             changed_only=changed_only,
         )
         found = _only_changed(others.tables) if changed_only else others.tables
         if fenced is not None:
             found = fenced.beside(found)
         tables = found if done is None or not survey.native else done.followed_by(found)
-        held = (others.held, *(() if fenced is None else fenced.keep()))
+        held = (others.held, *(() if fenced is None else fenced.keep(survey.scenarios)))
     if done is not None:
-        held = (*done.keep(), *held)
+        held = (*done.keep(survey.scenarios), *held)
     refused = _refused(judged.where("refusal IS NOT NULL"), snapshots.provenance)
     return Replay(
         tables=tables,

@@ -14,7 +14,7 @@ from typing import Concatenate, Final, NamedTuple, ParamSpec
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from understudy.frames import AS_MANY_AS_THERE_ARE, IS_AN_ITEM, ITEMS_UNFOLDED
+from understudy.frames import AS_MANY_AS_THERE_ARE, IS_AN_ITEM, ITEMS_UNFOLDED, kept
 from understudy.names import PARTITION_KEY
 
 P = ParamSpec("P")
@@ -47,11 +47,11 @@ class Rows(NamedTuple):
         """The same over a frame of its own, which can be kept in memory."""
         return Rows.of(self.frame())
 
-    def keep(self) -> DataFrame:
-        """Keep the frame these rows are ``apart`` on in memory, and return it to be let go."""
+    def keep(self, scenarios: int) -> DataFrame:
+        """Keep the frame these rows are ``apart`` on, and return it to be let go."""
         if self.own is None:
             raise ValueError("rows without a frame of their own cannot be kept")
-        return self.own.persist()
+        return kept(self.own, scenarios=scenarios)
 
     def select(self, *columns: str, hint: str = "") -> Rows:
         return self._then(f"SELECT {hint}{', '.join(columns)} FROM ({self.query})")
@@ -61,6 +61,10 @@ class Rows(NamedTuple):
 
     def drop(self, *columns: str) -> Rows:
         return self.select(f"* EXCEPT ({', '.join(columns)})")
+
+    def spread(self, *by: str) -> Rows:
+        """The same rows over as many tasks as there is room for, however few files they are in."""
+        return self.select("*", hint=f"/*+ REPARTITION({', '.join(by)}) */ ")
 
     def compiled_apart(self) -> Rows:
         """As ``frames.compiled_apart``."""

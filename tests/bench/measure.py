@@ -73,6 +73,7 @@ class Room:
     scratch: Path
     made: list[Path] = field(default_factory=list)
     absent: list[int] = field(default_factory=list)
+    touched: dict[str, int] = field(default_factory=dict)  # partition-events, by measure
 
     def fresh(self, name: str) -> str:
         path = self.scratch / f"{name}-{len(self.made)}"
@@ -276,7 +277,11 @@ def _failures(scenarios: int, events: int) -> Work:
             [(number + event) % BROKERS + 1 for event in range(events)]
             for number in range(scenarios)
         ]
-        _replay_events(room, "broker_failure", failing)
+        out = _replay_events(room, "broker_failure", failing)
+        # Counted once, while warming up.
+        name = f"failures-{scenarios}x{events}"
+        if name not in room.touched:
+            room.touched[name] = _partition_events(room.spark, out)
 
     return work
 
@@ -302,7 +307,15 @@ def _interpreted(work: Work) -> Work:
     return interpreting
 
 
-def _replay_events(room: Room, kind: str, scenarios: Sequence[Sequence[int]]) -> None:
+def _partition_events(spark: SparkSession, out: str) -> int:
+    """How often an event moved, or tried to move, the state of a partition or of its replicas."""
+    import understudy  # noqa: PLC0415
+
+    moved = understudy.read(spark, out, "transitions")
+    return moved.select("scenario", "event", "topic", "partition").distinct().count()
+
+
+def _replay_events(room: Room, kind: str, scenarios: Sequence[Sequence[int]]) -> str:
     """One event of this kind for each broker of a scenario; what changed is published."""
     from understudy.scenarios import Scenario  # noqa: PLC0415
 
@@ -315,7 +328,9 @@ def _replay_events(room: Room, kind: str, scenarios: Sequence[Sequence[int]]) ->
         )
         for number, brokers in enumerate(scenarios)
     ]
-    _replay(room.spark, room.store, room.fresh(kind), asked)
+    out = room.fresh(kind)
+    _replay(room.spark, room.store, out, asked)
+    return out
 
 
 # Scenarios and events of each: what the cost of sequences is measured with.
@@ -410,7 +425,13 @@ def repeat(takes: Sequence[Take], rounds: int, home: Path) -> dict[str, Any]:
                         seconds[str(take)].append(taken)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
-    return {name: summary(taken) for name, taken in seconds.items()}
+    return {
+        str(take): {
+            **summary(seconds[str(take)]),
+            "touched": rooms[take.partitions, take.brokers].touched.get(take.name),
+        }
+        for take in takes
+    }
 
 
 def summary(seconds: Sequence[float]) -> dict[str, Any]:

@@ -35,6 +35,7 @@ class Decided(NamedTuple):
     """
 
     event_type: str
+    kept: Rows  # what the touched are made from, to be kept while tables are
     touched: Rows
     changed_only: bool  # state rows only of what changed
     facts: Rows  # one row per scenario
@@ -88,6 +89,20 @@ def with_liveness(known: Rows, *also: str) -> Rows:
         "has_state AND controller_epoch > f.epoch AS superseded",
         f"array_except(replicas, {not_online}) AS online",
         "array_except(replicas, unreachable) AS reachable",
+    )
+
+
+def kept_apart(known: Rows, facts: Rows) -> tuple[Rows, Rows]:
+    """The touched partitions as they are to be kept, and as they are read.
+
+    The plain values ``f`` of their scenario are the same few over and over: as columns they take up
+    next to nothing, as a struct more than a whole record.
+    """
+    names = facts.select("f.*").frame().columns
+    kept = known.select("* EXCEPT (f)", *(f"f.{name} AS f_{name}" for name in names)).apart()
+    flat = ", ".join(f"f_{name}" for name in names)
+    return kept, kept.select(
+        f"* EXCEPT ({flat})", f"{struct(**{name: f'f_{name}' for name in names})} AS f"
     )
 
 

@@ -35,21 +35,19 @@ class Election(NamedTuple):
 
 # --- For partitions without an online leader ---------------------------------------------------
 
-_ISR_MEMBER_ONLINE: Final = "arrays_overlap(isr_at_election, online_known)"
-
 OFFLINE_ELECTION: Final = Election(
     from_state=f"IF(old IS NULL, {text(NEW_PARTITION)}, {text(OFFLINE_PARTITION)})",
     strategy=f"IF(old IS NULL, {text(INITIALIZE_STRATEGY)}, {text(OFFLINE_STRATEGY)})",
-    unclean_allowed_by=f"""IF(old IS NOT NULL AND NOT superseded AND NOT {_ISR_MEMBER_ONLINE}
+    unclean_allowed_by="""IF(old IS NOT NULL AND NOT superseded AND NOT member_online
         AND unclean_allowed, IF(unclean_topic IS NOT NULL, 'topic', f.unclean_level), NULL)""",
     why=f"""CASE
         WHEN NOT tried THEN NULL
         WHEN superseded THEN {text(LATER_CONTROLLER)}
         WHEN initialized THEN {text(FIRST_ONLINE_NEW)}
-        WHEN elected.clean THEN {text(FIRST_IN_SYNC)}
-        WHEN elected IS NOT NULL THEN {text(FIRST_ONLINE_UNCLEAN)}
+        WHEN elected_cleanly THEN {text(FIRST_IN_SYNC)}
+        WHEN elected_cleanly IS NOT NULL THEN {text(FIRST_ONLINE_UNCLEAN)}
         WHEN size(online) = 0 THEN {text(NO_REPLICA_ONLINE)}
-        WHEN {_ISR_MEMBER_ONLINE} THEN {text(STRANGER_IN_ISR)}
+        WHEN member_online THEN {text(STRANGER_IN_ISR)}
         ELSE {text(UNCLEAN_OFF)} END""",
 )
 
@@ -57,8 +55,9 @@ OFFLINE_ELECTION: Final = Election(
 def with_election(known: Rows, record: str) -> Rows:
     """Try for a leader of every partition that is ``tried``, from its *record*.
 
-    ``risen`` is the record after it, and *record* itself where nobody was ``led``. One without a
-    record is ``initialized``: all online replicas are in sync, and the first of them leads.
+    ``risen`` is the record after it, and *record* itself where nobody was ``led``;
+    ``elected_cleanly`` is null where nobody was elected. One without a record is ``initialized``:
+    all online replicas are in sync, and the first of them leads.
     """
     elected = "elect_offline_leader(replicas, isr_at_election, online_known, unclean_allowed)"
     isr = f"coalesce({record}.isr, {NO_IDS})"
@@ -89,8 +88,10 @@ def with_election(known: Rows, record: str) -> Rows:
             f" WHEN elected IS NOT NULL THEN {_after_election(record, recovery)}"
             f" ELSE {record} END AS risen",
             "initialized OR elected IS NOT NULL AS led",
+            "elected.clean AS elected_cleanly",
+            "arrays_overlap(isr_at_election, online_known) AS member_online",
         )
-        .drop("not_online")
+        .drop("not_online", "elected", "isr_at_election", "online_known")
     )
 
 
@@ -125,12 +126,17 @@ def with_shutdown_election(known: Rows) -> Rows:
     ``online_or_leaving`` counts the brokers that are shutting down as online.
     """
     elected = "elect_controlled_shutdown_leader(replicas, old.isr, online_or_leaving, leaving)"
-    return known.select(
-        "*",
-        f"IF(tried AND NOT superseded, {elected}, NULL) AS elected",
-        "false AS initialized",
-    ).select(
-        "*",
-        f"IF(elected IS NULL, old, {_after_election('old', 'old.recovery')}) AS risen",
-        "elected IS NOT NULL AS led",
+    return (
+        known.select(
+            "*",
+            f"IF(tried AND NOT superseded, {elected}, NULL) AS elected",
+            "false AS initialized",
+        )
+        .select(
+            "*",
+            f"IF(elected IS NULL, old, {_after_election('old', 'old.recovery')}) AS risen",
+            "elected IS NOT NULL AS led",
+            "elected.clean AS elected_cleanly",
+        )
+        .drop("elected")
     )

@@ -67,9 +67,9 @@ class Native(NamedTuple):
     tables: Tables
     decided: dict[str, Decided]  # by kind of event
 
-    def keep(self) -> tuple[DataFrame, ...]:
-        """Keep in memory what all tables are made from."""
-        return tuple(each.touched.keep() for each in self.decided.values())
+    def keep(self, scenarios: int) -> tuple[DataFrame, ...]:
+        """Keep what all tables of so many scenarios are made from."""
+        return tuple(each.kept.keep(scenarios) for each in self.decided.values())
 
     def followed_by(self, later: Tables) -> Tables:
         """The tables with the rows of *later* steps and of other scenarios."""
@@ -138,7 +138,9 @@ def tables(
             Rows.of(partitions), known.facts[FAILOVER], known.exceptions, changed_only=changed_only
         )
     if known.clusters is not None:
-        settled = settled_partitions(Rows.of(partitions), known.clusters, known.exceptions)
+        # What many scenarios touch is many times what is read, which may be a single file.
+        every = Rows.of(partitions).spread("topic", "partition")
+        settled = settled_partitions(every, known.clusters, known.exceptions)
         for kind in (kind for kind in known.facts if kind in _OF_RUNNING):
             decided[kind] = _OF_RUNNING[kind].decide(
                 settled, known.facts[kind], changed_only=changed_only

@@ -16,7 +16,12 @@ from typing import Final
 
 from understudy.controller.native import bodies, tables
 from understudy.controller.native.clusters import TopicExceptions
-from understudy.controller.native.decided import Decided, with_liveness, with_removals
+from understudy.controller.native.decided import (
+    Decided,
+    kept_apart,
+    with_liveness,
+    with_removals,
+)
 from understudy.controller.native.electing import OFFLINE_ELECTION, with_election
 from understudy.controller.states import (
     DELETION_INELIGIBLE,
@@ -64,7 +69,7 @@ def decide(
         "offline_order",
         "f",
     )
-    touched = (
+    kept, touched = kept_apart(
         known.where(f"NOT ({_HEALTHY})")
         .compiled_apart()  # what decides them is long, and finding them has to be compiled
         .join(exceptions.overrides, TOPIC_KEY, "LEFT")
@@ -74,13 +79,14 @@ def decide(
         .transform(_with_first_state)
         .transform(with_election, "shrunk")
         .transform(_with_end)
-        .transform(bodies.of_failover)
-        .apart()
+        .transform(bodies.of_failover),
+        facts,
     )
     first = facts.select("f.number AS number", "f.step_first AS step")
     return Decided(
         event_type=FAILOVER,
         healthy=known.where(_HEALTHY),
+        kept=kept,
         touched=touched,
         is_shown=_IS_FINISHED,
         changed_only=changed_only,

@@ -19,7 +19,12 @@ from understudy.controller.native.clusters import (
     numbered_steps,
     plain_values,
 )
-from understudy.controller.native.decided import Decided, with_liveness, with_removals
+from understudy.controller.native.decided import (
+    Decided,
+    kept_apart,
+    with_liveness,
+    with_removals,
+)
 from understudy.controller.native.electing import OFFLINE_ELECTION, with_election
 from understudy.controller.states import OFFLINE_PARTITION, ONLINE_PARTITION
 from understudy.controller.zk.events import BROKER_FAILURE
@@ -90,7 +95,7 @@ def decide(settled: Rows, facts: Rows, *, changed_only: bool) -> Decided:
 
     *facts* are small enough to broadcast.
     """
-    touched = (
+    kept, touched = kept_apart(
         running.touched_partitions(settled, facts, running.AFTER_LOSS, carried=("offline_order",))
         .transform(
             with_liveness,
@@ -103,13 +108,14 @@ def decide(settled: Rows, facts: Rows, *, changed_only: bool) -> Decided:
         .transform(with_election, "old")
         .transform(with_removals, "risen", "new")
         .transform(_with_end)
-        .transform(bodies.of_failure)
-        .apart()
+        .transform(bodies.of_failure),
+        facts,
     )
     last = facts.where("f.step_last IS NOT NULL").select("f.number", "f.step_last AS step")
     return Decided(
         event_type=BROKER_FAILURE,
         untouched=None if changed_only else running.untouched_partitions(settled, facts),
+        kept=kept,
         touched=touched,
         changed_only=changed_only,
         facts=facts,

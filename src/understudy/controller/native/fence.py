@@ -88,9 +88,9 @@ class Fenced(NamedTuple):
     touched: Rows  # one row per scenario and plain partition on its broker
     changed_only: bool
 
-    def keep(self) -> tuple[DataFrame, ...]:
-        """Keep in memory what all tables are made from."""
-        return (self.touched.keep(),)
+    def keep(self, scenarios: int) -> tuple[DataFrame, ...]:
+        """Keep what all tables of so many scenarios are made from."""
+        return (self.touched.keep(scenarios),)
 
     def beside(self, others: Tables) -> Tables:
         """The tables of *others*, which were given everything but plain partitions."""

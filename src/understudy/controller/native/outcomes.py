@@ -30,8 +30,8 @@ _OUTCOMES: Final = (
     (f"{_IS_OFFLINE} AND queued", OFFLINE, QUEUED),
     (_IS_OFFLINE, OFFLINE, None),
     ("initialized", INITIALIZED, None),
-    ("elected.clean", ELECTED, None),
-    ("elected IS NOT NULL", ELECTED_UNCLEAN, None),
+    ("elected_cleanly", ELECTED, None),
+    ("elected_cleanly IS NOT NULL", ELECTED_UNCLEAN, None),
     ("new.isr != old.isr", ISR_SHRUNK, SHRUNK),
     ("new != old", RECORD_REFRESHED, SENT_AGAIN),
 )

@@ -11,7 +11,12 @@ from typing import Final
 
 from understudy.controller.native import bodies, running, tables
 from understudy.controller.native.clusters import Role, ids_of, numbered_steps, plain_values
-from understudy.controller.native.decided import Decided, with_liveness, with_removals
+from understudy.controller.native.decided import (
+    Decided,
+    kept_apart,
+    with_liveness,
+    with_removals,
+)
 from understudy.controller.native.electing import SHUTDOWN_ELECTION, with_shutdown_election
 from understudy.controller.states import ONLINE_PARTITION
 from understudy.controller.zk.events import CONTROLLED_SHUTDOWN
@@ -69,7 +74,7 @@ def decide(settled: Rows, facts: Rows, *, changed_only: bool) -> Decided:
 
     *facts* are small enough to broadcast.
     """
-    touched = (
+    kept, touched = kept_apart(
         running.touched_partitions(settled, facts, running.AFTER_LOSS, carried=("offline_order",))
         .transform(
             with_liveness,
@@ -85,12 +90,13 @@ def decide(settled: Rows, facts: Rows, *, changed_only: bool) -> Decided:
         .transform(with_shutdown_election)
         .transform(with_removals, "risen", "new")
         .transform(_with_end)
-        .transform(bodies.of_shutdown)
-        .apart()
+        .transform(bodies.of_shutdown),
+        facts,
     )
     return Decided(
         event_type=CONTROLLED_SHUTDOWN,
         untouched=None if changed_only else running.untouched_partitions(settled, facts),
+        kept=kept,
         touched=touched,
         changed_only=changed_only,
         facts=facts,

@@ -15,6 +15,7 @@ from understudy.controller.native.clusters import Role, ids_of, numbered_steps, 
 from understudy.controller.native.decided import (
     Decided,
     Starting,
+    kept_apart,
     replica_state,
     with_liveness,
 )
@@ -112,7 +113,7 @@ def decide(settled: Rows, facts: Rows, *, changed_only: bool) -> Decided:
 
     *facts* are small enough to broadcast.
     """
-    touched = (
+    kept, touched = kept_apart(
         running.touched_partitions(settled, facts, running.AFTER_RETURN, carried=("struck",))
         .transform(
             with_liveness,
@@ -123,8 +124,8 @@ def decide(settled: Rows, facts: Rows, *, changed_only: bool) -> Decided:
         .transform(_with_tried)
         .transform(with_election, "old")
         .transform(_with_end)
-        .transform(bodies.of_startup)
-        .apart()
+        .transform(bodies.of_startup),
+        facts,
     )
     known = facts.where("f.step_known IS NOT NULL").select("f.number", "f.step_known AS step")
     told = facts.where("f.step_told IS NOT NULL").select("f.number", "f.step_told AS step")
@@ -134,6 +135,7 @@ def decide(settled: Rows, facts: Rows, *, changed_only: bool) -> Decided:
     return Decided(
         event_type=BROKER_STARTUP,
         untouched=None if changed_only else running.untouched_partitions(settled, facts),
+        kept=kept,
         touched=touched,
         changed_only=changed_only,
         facts=facts,

@@ -247,7 +247,7 @@ def decisions(decided: Decided) -> Rows:
     tried = decided.touched.where("tried").select(
         "*",
         "IF(led, risen.leader, NULL) AS chosen",
-        "IF(initialized, true, elected.clean) AS clean",
+        "IF(initialized, true, elected_cleanly) AS clean",
     )
     return select(
         tried,

@@ -19,7 +19,7 @@ from understudy import replay as replaying
 from understudy.controller.profiles import PROFILES
 from understudy.controller.states import NEW_PARTITION, OFFLINE_PARTITION, ONLINE_PARTITION
 from understudy.controller.words import DELETED, ELECTED_UNCLEAN
-from understudy.frames import small_frame
+from understudy.frames import kept, small_frame
 from understudy.names import PARTITION_KEY, SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.questions import units
 from understudy.questions.availability import is_internal
@@ -151,7 +151,9 @@ def _tables(
     if not replay.replayed:
         spark = partitions.sparkSession
         return {name: small_frame(spark, [], schema) for name, schema in _SCHEMAS.items()}, ()
-    changes = _changes(replay.tables["partition_states"], partitions, about).persist()
+    changes = kept(
+        _changes(replay.tables["partition_states"], partitions, about), scenarios=replay.replayed
+    )
     parts = impact_brokers.parts(partitions).persist()
     sent = impact_brokers.sent(replay.tables["requests"])
     brokers = impact_brokers.impact_brokers(snapshots, about, parts, changes, sent).persist()
