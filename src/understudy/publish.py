@@ -80,6 +80,9 @@ _LINE: Final = T.StructType([T.StructField("value", schemas.STRING)])
 WRITERS: Final = 4
 """Tables written at the same time: a small job is mostly planning and committing, not work."""
 
+ROWS_PER_FILE: Final = 250_000
+"""A file is read by one task. One document or log is written by one, and read by all cores."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -264,7 +267,8 @@ def _raise_first(futures: Iterable[Future[int]]) -> None:
 
 def _parquet(table: DataFrame, root: str, name: str, run_id: str) -> str:
     path = f"{root}/{name}/run={run_id}"
-    table.write.mode("error").option("compression", "zstd").parquet(path)
+    writer = table.write.mode("error").option("compression", "zstd")
+    writer.option("maxRecordsPerFile", ROWS_PER_FILE).parquet(path)
     return path
 
 

@@ -152,6 +152,15 @@ def test_every_table_is_planned_before_any_is_written(spark: SparkSession, tmp_p
     assert written == [set()] * len(names)
 
 
+def test_what_one_task_writes_many_can_read(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(p, "ROWS_PER_FILE", 2)
+    publish(spark, tmp_path, 0, {"topics": topics(spark, *"abcde").coalesce(1)})
+    files = sorted((tmp_path / "topics" / f"run={run().run_id}").glob("*.parquet"))
+    assert [pq.read_metadata(path).num_rows for path in files] == [2, 2, 1]
+
+
 def test_a_table_of_the_wrong_shape_is_not_written(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(SchemaMismatchError, match="topic_id: expected string, found nothing"):
         publish(spark, tmp_path, 0, {"topics": topics(spark, "a").drop("topic_id")})
