@@ -72,12 +72,11 @@ def small_frame(
     return spark.createDataFrame(table, schema)
 
 
-def kept(frame: DataFrame, *, scenarios: int = 1) -> DataFrame:
+def kept(frame: DataFrame, *, scenarios: int) -> DataFrame:
     """Keep *frame*, which has rows of so many scenarios, for all that is made from it.
 
-    A few are kept in memory. Many can be more than that has room for, and then Spark puts blocks of
-    it on disk, but tries to take each back whenever it is read, for which it drops others: to read
-    them from disk alone is a fraction of the work.
+    A few are kept in memory. Many can be more than that has room for: then Spark puts blocks of it
+    on disk, but tries to take each back whenever it is read, for which it drops others.
     """
     in_memory = scenarios <= FEW_SCENARIOS
     return frame.persist(

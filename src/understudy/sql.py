@@ -44,7 +44,7 @@ class Rows(NamedTuple):
         return spark.sql(self.query, None, **seen)
 
     def apart(self) -> Rows:
-        """The same over a frame of its own, which can be kept in memory."""
+        """The same over a frame of its own, which can be kept."""
         return Rows.of(self.frame())
 
     def keep(self, scenarios: int) -> DataFrame:

@@ -53,7 +53,7 @@ _NOT_ONLINE: Final = f"IF(superseded, {text(DELETION_INELIGIBLE)}, {text(OFFLINE
 def decide(
     partitions: Rows, facts: Rows, exceptions: TopicExceptions, *, changed_only: bool
 ) -> Decided:
-    """Split the partitions of every scenario and decide the touched ones, which are kept in memory.
+    """Split the partitions of every scenario and decide the touched ones, which are kept.
 
     *facts* is small enough to broadcast.
     """

@@ -70,7 +70,7 @@ _STEPS: Final = numbered_steps(
 
 
 def decide(settled: Rows, facts: Rows, *, changed_only: bool) -> Decided:
-    """Decide the touched partitions of every scenario, which are kept in memory.
+    """Decide the touched partitions of every scenario, which are kept.
 
     *facts* are small enough to broadcast.
     """
