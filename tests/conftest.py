@@ -30,6 +30,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .appName("understudy tests")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "3g")
+        .config("spark.buffer.pageSize", "1m")  # as in the product's settings
         .config("spark.ui.retainedJobs", "1")  # nobody looks at them, and plans are large
         .config("spark.ui.retainedStages", "1")
         .config("spark.sql.ui.retainedExecutions", "1")

@@ -30,7 +30,10 @@ SEED: Final = 7
 BROKERS: Final = 200
 DEAD: Final = 5
 REPLICATION: Final = 3
-WARM_UPS: Final = 3  # the first run compiles, the next ones still do
+# The first run compiles, and the next ones still do, ever less. A run is warmed up at least and at
+# most so often, and no longer than so many seconds beyond the least.
+WARM_UPS: Final = (3, 10)
+WARMED_UP: Final = 240
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,8 @@ QUESTIONS: Final = (
     Comparison("every_broker", "replay", at_most=3),
     Comparison("every_pair", "scan_and_group"),
     Comparison("cut_sets_by_rack", "scan_and_group", at_most=2),
-    Comparison("cut_sets", "scan_and_group", at_most=2),
+    Comparison("cut_pairs", "scan_and_group", at_most=2),
+    Comparison("cut_sets", "scan_and_group"),
     Comparison("ok_to_stop", "scan", at_most=1.5),
     Comparison("restart_plan", "scan_and_group"),
 )
@@ -80,12 +84,12 @@ class Room:
         self.made.append(path)
         return str(path)
 
-    def replayed(self) -> str:
-        """What one replay of the store published."""
-        path = self.scratch / "replayed"
+    def published(self, name: str, publish: Callable[[str], None]) -> Path:
+        """What *publish* published, once for all rounds."""
+        path = self.scratch / f"published-{name}"
         if not path.exists():
-            _replay(self.spark, self.store, str(path))
-        return str(path)
+            publish(str(path))
+        return path
 
     def away(self) -> list[int]:
         """The brokers of the store that are not alive."""
@@ -118,9 +122,13 @@ def replay(room: Room) -> None:
 @measure
 def copy(room: Room) -> None:
     """Read the tables such a replay published and write them again, as many at once."""
+    _copy(room, room.published("replay", lambda out: _replay(room.spark, room.store, out)))
+
+
+def _copy(room: Room, source: Path) -> None:
     from understudy.publish import WRITERS  # noqa: PLC0415 - loaded by those who need it
 
-    source, target = Path(room.replayed()), room.fresh("copy")
+    target = room.fresh("copy")
 
     def write(name: str) -> None:
         table = room.spark.read.parquet(*map(str, (source / name).glob("run=*")))
@@ -230,8 +238,14 @@ def _verb(*arguments: str) -> None:
 
 @measure
 def cut_sets(room: Room) -> None:
-    """Every minimal set of brokers, of whatever size, for both risks: all pairs are among them."""
+    """Every minimal set of brokers, of whatever size, for both risks."""
     _cut_sets(room)
+
+
+@measure
+def cut_pairs(room: Room) -> None:
+    """Every minimal set of one or two brokers, for both risks: all failures of pairs at once."""
+    _cut_sets(room, largest=2)
 
 
 @measure
@@ -240,13 +254,14 @@ def cut_sets_by_rack(room: Room) -> None:
     _cut_sets(room, by_rack=True)
 
 
-def _cut_sets(room: Room, *, by_rack: bool = False) -> None:
+def _cut_sets(room: Room, *, by_rack: bool = False, largest: int | None = None) -> None:
     from understudy.questions.cut_sets import cuts, sets  # noqa: PLC0415
 
     with _opened(room) as snapshots:
         units = sets.racks(snapshots.brokers) if by_rack else None
         partitions = sets.weighed(cuts.thresholds(snapshots))
-        _drop(sets.cut_sets_of_all(partitions, units))
+        found = sets.cut_sets_of_all(partitions, units)
+        _drop(found if largest is None else sets.table(found, units, largest=largest))
 
 
 @measure
@@ -273,11 +288,8 @@ def _failures(scenarios: int, events: int) -> Work:
     """Replays of so many scenarios, each so many broker failures; touched partitions only."""
 
     def work(room: Room) -> None:
-        failing = [
-            [(number + event) % BROKERS + 1 for event in range(events)]
-            for number in range(scenarios)
-        ]
-        out = _replay_events(room, "broker_failure", failing)
+        out = room.fresh("failures")
+        _replay_events(room, "broker_failure", _failing(scenarios, events), out)
         # Counted once, while warming up.
         name = f"failures-{scenarios}x{events}"
         if name not in room.touched:
@@ -286,13 +298,32 @@ def _failures(scenarios: int, events: int) -> Work:
     return work
 
 
+def _failures_copied(scenarios: int, events: int) -> Work:
+    """Read the tables that such replays published and write them again: nothing writes faster."""
+
+    def work(room: Room) -> None:
+        def publish(out: str) -> None:
+            _replay_events(room, "broker_failure", _failing(scenarios, events), out)
+
+        _copy(room, room.published(f"failures-{scenarios}x{events}", publish))
+
+    return work
+
+
+def _failing(scenarios: int, events: int) -> list[list[int]]:
+    """The brokers that fail in each scenario, one after the other."""
+    return [
+        [(number + event) % BROKERS + 1 for event in range(events)] for number in range(scenarios)
+    ]
+
+
 def _startups(scenarios: int) -> Work:
     """Replays of so many scenarios, in each of which a broker that was away starts."""
 
     def work(room: Room) -> None:
         away = room.away()
         started = [[away[number % len(away)]] for number in range(scenarios)]
-        _replay_events(room, "broker_startup", started)
+        _replay_events(room, "broker_startup", started, room.fresh("startups"))
 
     return work
 
@@ -315,7 +346,7 @@ def _partition_events(spark: SparkSession, out: str) -> int:
     return moved.select("scenario", "event", "topic", "partition").distinct().count()
 
 
-def _replay_events(room: Room, kind: str, scenarios: Sequence[Sequence[int]]) -> str:
+def _replay_events(room: Room, kind: str, scenarios: Sequence[Sequence[int]], out: str) -> None:
     """One event of this kind for each broker of a scenario; what changed is published."""
     from understudy.scenarios import Scenario  # noqa: PLC0415
 
@@ -328,15 +359,15 @@ def _replay_events(room: Room, kind: str, scenarios: Sequence[Sequence[int]]) ->
         )
         for number, brokers in enumerate(scenarios)
     ]
-    out = room.fresh(kind)
     _replay(room.spark, room.store, out, asked)
-    return out
 
 
 # Scenarios and events of each: what the cost of sequences is measured with.
 SEQUENCES: Final = ((10, 1), (100, 1), (1_000, 1), (100, 8))
 for _shape_of in SEQUENCES:
-    MEASURES[f"failures-{_shape_of[0]}x{_shape_of[1]}"] = _failures(*_shape_of)
+    _name = f"failures-{_shape_of[0]}x{_shape_of[1]}"
+    MEASURES[_name] = _failures(*_shape_of)
+    MEASURES[f"{_name}-copied"] = _failures_copied(*_shape_of)
 # Single start-ups, each of which tells a broker of every partition.
 STARTUPS: Final = (1, 20)
 for _count in (*STARTUPS, 200):
@@ -414,15 +445,12 @@ def repeat(takes: Sequence[Take], rounds: int, home: Path) -> dict[str, Any]:
             for take in takes
         }
         try:
-            for turn in range(WARM_UPS + rounds):
+            for take in takes:
+                _warm_up(take, rooms[take.partitions, take.brokers])
+            for _ in range(rounds):
                 for take in takes:
                     room = rooms[take.partitions, take.brokers]
-                    taken = _timed(MEASURES[take.name], room)
-                    room.clean()
-                    warm = turn >= WARM_UPS
-                    _say(f"{take}, {'round' if warm else 'warm-up'}: {taken:.2f} s")
-                    if warm:
-                        seconds[str(take)].append(taken)
+                    seconds[str(take)].append(_timed(take, room, "round"))
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
     return {
@@ -432,6 +460,15 @@ def repeat(takes: Sequence[Take], rounds: int, home: Path) -> dict[str, Any]:
         }
         for take in takes
     }
+
+
+def _warm_up(take: Take, room: Room) -> None:
+    least, most = WARM_UPS
+    until = time.perf_counter() + WARMED_UP
+    for run in range(most):
+        if run >= least and time.perf_counter() >= until:
+            return
+        _timed(take, room, "warm-up")
 
 
 def summary(seconds: Sequence[float]) -> dict[str, Any]:
@@ -492,10 +529,13 @@ def bare(source: Path, target: Path) -> None:
     spark.stop()
 
 
-def _timed(work: Work, room: Room) -> float:
+def _timed(take: Take, room: Room, what: str) -> float:
     start = time.perf_counter()
-    work(room)
-    return time.perf_counter() - start
+    MEASURES[take.name](room)
+    taken = time.perf_counter() - start
+    room.clean()
+    _say(f"{take}, {what}: {taken:.2f} s")
+    return taken
 
 
 @contextlib.contextmanager

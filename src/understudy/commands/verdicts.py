@@ -50,19 +50,13 @@ class Cluster:
 
 
 def cluster_of(snapshots: Snapshots) -> Cluster:
-    from pyspark.sql import functions as F
-
     from understudy.controller.profiles import ZK
-    from understudy.names import SNAPSHOT_KEY
 
     known = snapshots.with_defaults()
-    listed = known.brokers.groupBy(*SNAPSHOT_KEY).agg(
-        F.expr("collect_list(struct(broker_id, alive, shutting_down)) AS brokers")
-    )
-    row = known.snapshots.join(F.broadcast(listed), list(SNAPSHOT_KEY), "left").first()
+    row = known.snapshots.first()
     if row is None:  # one() has just found it
         raise BadInputError("there is no such snapshot")
-    brokers = row.brokers or []
+    brokers = known.brokers.select("broker_id", "alive", "shutting_down").collect()
     taken_at = row.taken_at
     return Cluster(
         row.cluster,

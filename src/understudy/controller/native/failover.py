@@ -41,7 +41,7 @@ from understudy.sql import NO_IDS, Rows, null, text
 _HEALTHY: Final = """
     has_state AND NOT queued AND size(offline_dirs) + size(adding) + size(removing) = 0
     AND NOT array_contains(not_live, leader)
-    AND NOT exists(replicas, r -> array_contains(not_live, r))
+    AND NOT arrays_overlap(replicas, not_live)
 """
 
 # What the new controller takes up again after both machines have started is not decided here.

@@ -65,7 +65,7 @@ def thresholds(
     ``acks=all``, or all of them where that is more than there are. Of the others it is null.
     """
     named = ", ".join(str(int(broker)) for broker in sorted(set(stopping)))
-    is_touched = f"(leader IN ({named}) OR exists(replicas, r -> r IN ({named})))"
+    is_touched = f"(leader IN ({named}) OR arrays_overlap(replicas, array({named})))"
     is_touched = is_touched if named else "false"
     among = "has_state"
     if only_touched and not new_controller:
