@@ -47,7 +47,8 @@ class Comparison:
     up_to: int | None = None  # partitions
 
 
-# What questions about failures are held against, over a snapshot with as many brokers as this.
+# What questions about failures are held against, over a snapshot with as many brokers as this, all
+# of them alive: who asks what may fail looks at a cluster that is well.
 MANY_BROKERS: Final = 1_000
 FEW_BROKERS: Final = 100
 QUESTIONS: Final = (
@@ -476,7 +477,12 @@ def summary(seconds: Sequence[float]) -> dict[str, Any]:
 
 
 def store_path(home: Path, partitions: int, brokers: int = BROKERS, snapshots: int = 1) -> Path:
-    return home / f"store-{partitions}x{REPLICATION}-{brokers}-brokers-{snapshots}-snapshots"
+    shape = f"{brokers}-brokers-{_dead(brokers)}-dead-{snapshots}-snapshots"
+    return home / f"store-{partitions}x{REPLICATION}-{shape}"
+
+
+def _dead(brokers: int) -> int:
+    return 0 if brokers in (FEW_BROKERS, MANY_BROKERS) else min(DEAD, brokers // 2)
 
 
 def make_store(home: Path, *, partitions: int, brokers: int, snapshots: int) -> None:
@@ -492,7 +498,7 @@ def make_store(home: Path, *, partitions: int, brokers: int, snapshots: int) -> 
             str(path),
             partitions=partitions,
             brokers=brokers,
-            dead=min(DEAD, brokers // 2),
+            dead=_dead(brokers),
             rf=REPLICATION,
             seed=SEED,
             snapshots=snapshots,
