@@ -112,6 +112,7 @@ def what_if(name: str = "orders", **changes: object) -> dict[str, Any]:
             }
         ),
         "moves": found({"topic": name, "partition": 1, "from_broker": 1, "to_broker": 2}),
+        "plan": {"verdict": "no", "notes": [f"any restart blocks 7 partitions of {name}"]},
         **changes,
     }
 

@@ -149,8 +149,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="understudy",
         description="Replays the Apache Kafka controller over snapshots of a cluster, on Spark.",
-        epilog="understudy VERB --help says more. Exit codes: 0 done, 64 usage, 65 bad input, "
-        "70 internal error, 130 interrupted.",
+        epilog="understudy VERB --help says more. Exit codes: 0 done, 2 to 4 an answer that is not "
+        "yes, 64 usage, 65 bad input, 70 internal error, 130 interrupted.",
     )
     parser.add_argument("--version", action="version", version=f"understudy {__version__}")
     verbs = parser.add_subparsers(

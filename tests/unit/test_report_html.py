@@ -118,6 +118,16 @@ def test_the_verdict_and_true_counts_are_told() -> None:
     assert "Internal topics at risk:" in told
 
 
+def test_a_restart_plan_says_whether_to_act_upon_it() -> None:
+    told = " ".join(Seen(what_if_page.as_html(what_if())).texts)
+    assert "May they be restarted: no." in told
+    assert "Any restart blocks 7 partitions of orders. The rounds hold for all other" in told
+    plan = {"verdict": "yes", "notes": []}
+    told = " ".join(Seen(what_if_page.as_html(what_if(plan=plan))).texts)
+    assert "May they be restarted: yes." in told
+    assert "The rounds hold for all other" not in told
+
+
 def test_what_was_not_asked_is_left_out() -> None:
     none = found()
     empty = dict.fromkeys(("recovery", "cut_sets", "rounds", "moves", "brokers"), none)

@@ -169,7 +169,7 @@ def _reason(told: dict[str, Any], down: Sequence[int]) -> str | None:
             f"{amount(told['blocking_count'], 'partition')} would lose the leader or block acks=all"
         )
     if told["internal_count"]:
-        parts.append(f"internal topics: {told['internal_count']} of them")
+        parts.append(f"{told['internal_count']:,} of them in internal topics")
     if told["unsavable_count"]:
         fate = "ignored" if told["unsavable_ignored"] else "any stop of theirs blocks"
         parts.append(f"no more replicas than min ISR asks for: {told['unsavable_count']} ({fate})")

@@ -114,6 +114,7 @@ def _told(
                     progress,
                     input_digest=snapshots.input_digest,
                     verdict=told["verdict"],
+                    reason=told["reason"],
                 )
     return told
 
@@ -173,6 +174,7 @@ def _published(
     *,
     input_digest: str,
     verdict: str,
+    reason: str | None,
 ) -> dict[str, Any]:
     from understudy import publish
 
@@ -186,9 +188,9 @@ def _published(
         "verdict": verdict,
     }
     tables: Mapping[str, DataFrame] = found.tables()
-    notes: list[str] = []
+    notes = [] if reason is None else [reason]
     if replay is not None:
-        tables, notes = replay.tables.beside(tables), replay.notes
+        tables, notes = replay.tables.beside(tables), [*notes, *replay.notes]
     run = publish.Run.start(
         "plan-restart",
         input_digest=input_digest,

@@ -135,8 +135,10 @@ def _worst(found: Told, keys: Sequence[str]) -> list[str]:
     weight = ["weight"] if is_weighed else []
     shown = len(rows)
     listed = "" if shown >= found["count"] else f" (the worst {shown:,} follow)"
+    beyond = "" if found["k"] == 1 else "; on top of what a part of each costs"
+    sets = f"{amount(found['count'], 'set')}{listed}{beyond}"
     return [
-        f"{_LOST[found['risk']]}, k = {found['k']}: {amount(found['count'], 'set')}{listed}",
+        f"{_LOST[found['risk']]}, k = {found['k']}: {sets}",
         *table((*keys, "partitions", "topics", *weight, "set"), rows),
     ]
 

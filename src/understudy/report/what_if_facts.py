@@ -57,6 +57,7 @@ def gather(spark: SparkSession, root: str, run_id: str, *, topic: str | None, li
         ),
         "rounds": lambda: listed(newest("restart_rounds"), ["round"], MOST_ROWS),
         "moves": lambda: listed(newest("restart_moves"), ["topic", "partition"]),
+        "plan": lambda: _plan(spark, root),
     }
     with ThreadPoolExecutor(len(questions), thread_name_prefix="report") as pool:
         asked = {
@@ -65,6 +66,16 @@ def gather(spark: SparkSession, root: str, run_id: str, *, topic: str | None, li
         }
         told = {name: answer.result() for name, answer in asked.items()}
     return {**told.pop("text"), "worst": worst, "focus": focus, **told}
+
+
+def _plan(spark: SparkSession, root: str) -> Told:
+    """The answer that the newest restart plan was, and why; it may be no plan to act upon."""
+    planned = publish.runs_with(spark, root, "restart_rounds")[-1:]
+    runs = publish.visible_runs(spark, root).where(F.col("run_id").isin(planned))
+    found = runs.select("run_id", "verdict").first()
+    if found is None:
+        return {"verdict": None, "notes": []}
+    return {"verdict": found.verdict, "notes": publish.notes_of(spark, root, found.run_id)}
 
 
 def _of(rows: DataFrame, focus: Mapping[str, str], names: Sequence[str]) -> DataFrame:

@@ -58,7 +58,7 @@ def as_html(told: Told) -> str:
         _pair_failures(where, told["pairs"]),
         _at_risk(told["at_risk"]),
         _cut_sets(told["cut_sets"]),
-        _restart(told["rounds"], told["moves"]),
+        _restart(told["rounds"], told["moves"], told["plan"]),
         _recovery(told["recovery"]),
     )
 
@@ -231,7 +231,7 @@ def _cut_sets(found: Told) -> Markup:
     )
 
 
-def _restart(found: Told, moves: Told) -> Markup:
+def _restart(found: Told, moves: Told, plan: Told) -> Markup:
     rounds = found["first"]
     if not rounds:
         return joined()
@@ -257,8 +257,13 @@ def _restart(found: Told, moves: Told) -> Markup:
     ]
     headings = ("round", "brokers", "partitions", "at min ISR", "to spare", "the tightest")
     moved = [(r["topic"], r["partition"], r["from_broker"], r["to_broker"]) for r in moves["first"]]
+    answer = f"May they be restarted: {plan['verdict']}."
+    why = "".join(f" {note[0].upper()}{note[1:]}." for note in plan["notes"] if note)
+    if plan["verdict"] != "yes":
+        why += " The rounds hold for all other partitions."
     return section(
         "A rolling restart, round by round",
+        tag("p", tag("strong", answer), why, class_="callout"),
         table(shown_of(found, "rounds"), headings, rows),
         grid(
             charts.figure("Down, round by round", drawn, drawing),
