@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 AS_MANY_AS_THERE_ARE: Final = 1_000_000  # partitions; fewer stay as they are
-_FEW_SCENARIOS: Final = 10
+FEW_SCENARIOS: Final = 10  # what these touch is less than what they are about
 
 
 class Tables(Mapping[str, DataFrame]):
@@ -72,19 +72,15 @@ def small_frame(
     return spark.createDataFrame(table, schema)
 
 
-def are_many(scenarios: int) -> bool:
-    """Whether what so many scenarios touch may be more than what they are about."""
-    return scenarios > _FEW_SCENARIOS
-
-
 def kept(frame: DataFrame, *, scenarios: int) -> DataFrame:
     """Keep *frame*, which has rows of so many scenarios, for all that is made from it.
 
     A few are kept in memory. Many can be more than that has room for: then Spark puts blocks of it
     on disk, but tries to take each back whenever it is read, for which it drops others.
     """
+    in_memory = scenarios <= FEW_SCENARIOS
     return frame.persist(
-        StorageLevel.DISK_ONLY if are_many(scenarios) else StorageLevel.MEMORY_AND_DISK_DESER
+        StorageLevel.MEMORY_AND_DISK_DESER if in_memory else StorageLevel.DISK_ONLY
     )
 
 

@@ -98,11 +98,7 @@ def replay(
         taken = known.taken()
         survey = _survey(resolved, taken)
         done = native.tables(
-            snapshots.partitions,
-            snapshots.brokers,
-            known,
-            scenarios=survey.native,
-            changed_only=changed_only,
+            snapshots.partitions, snapshots.brokers, known, changed_only=changed_only
         )
         tables = done.tables
     else:

@@ -24,7 +24,7 @@ from understudy.controller.zk.events import (
     CONTROLLED_SHUTDOWN,
     FAILOVER,
 )
-from understudy.frames import Tables, are_many
+from understudy.frames import Tables
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.sql import Rows, text
 
@@ -128,12 +128,9 @@ def known(
 
 
 def tables(
-    partitions: DataFrame, brokers: DataFrame, known: Known, *, scenarios: int, changed_only: bool
+    partitions: DataFrame, brokers: DataFrame, known: Known, *, changed_only: bool
 ) -> Native:
-    """Every output table of so many scenarios.
-
-    The partitions a failover takes up again have no state rows yet.
-    """
+    """Every output table; the partitions a failover takes up again have no state rows yet."""
     elections_sql.register(partitions.sparkSession)
     decided: dict[str, Decided] = {}
     if FAILOVER in known.facts:
@@ -141,10 +138,8 @@ def tables(
             Rows.of(partitions), known.facts[FAILOVER], known.exceptions, changed_only=changed_only
         )
     if known.clusters is not None:
-        every = Rows.of(partitions)
-        if are_many(scenarios):
-            # What they touch is many times what is read, which may be a single file.
-            every = every.spread("topic", "partition")
+        # What many scenarios touch is many times what is read, which may be a single file.
+        every = Rows.of(partitions).spread("topic", "partition")
         settled = settled_partitions(every, known.clusters, known.exceptions)
         for kind in (kind for kind in known.facts if kind in _OF_RUNNING):
             decided[kind] = _OF_RUNNING[kind].decide(
