@@ -31,7 +31,7 @@ BROKERS: Final = 200
 DEAD: Final = 5
 REPLICATION: Final = 3
 # The first run compiles, and the next ones still do, ever less. A run is warmed up at least and at
-# most so often, and no longer than so many seconds beyond the least.
+# most so often; beyond the least no other warm-up begins after so many seconds.
 WARM_UPS: Final = (3, 10)
 WARMED_UP: Final = 240
 

@@ -258,7 +258,7 @@ def _restart(found: Told, moves: Told, plan: Told) -> Markup:
     headings = ("round", "brokers", "partitions", "at min ISR", "to spare", "the tightest")
     moved = [(r["topic"], r["partition"], r["from_broker"], r["to_broker"]) for r in moves["first"]]
     answer = f"May they be restarted: {plan['verdict']}."
-    why = "".join(f" {note[0].upper()}{note[1:]}." for note in plan["notes"] if note)
+    why = "".join(f" {note[0].upper()}{note[1:]}." for note in plan["notes"])
     if plan["verdict"] != "yes":
         why += " The rounds hold for all other partitions."
     return section(
