@@ -251,8 +251,10 @@ class Cluster:
                 self.isr_change(partition, [*partition.isr, broker])
 
     def isr_change(self, partition: Partition, isr: list[int]) -> None:
+        """A leader reports its ISR only where that changes."""
         assert partition.leader is not None  # noqa: S101 - only a leader reports an ISR
-        self.write(partition, leader=partition.leader, isr=isr, elected=False)
+        if isr != partition.isr:
+            self.write(partition, leader=partition.leader, isr=isr, elected=False)
 
     def preferred_election(self) -> None:
         for _, partition in self.partitions():
