@@ -279,6 +279,105 @@ PAIRS: dict[str, Pair] = {
         zk(led(1, 5, [1], 11), live=(1, 2), unclean=True),
         [{"type": "unclean_enabled"}],
     ),
+    "a follower that caught up before the leader died": (
+        zk(led(1, 4, [1, 3], 10)),
+        zk(led(2, 5, [3, 2], 12), live=(2, 3)),
+        [
+            {"isr": [1, 3, 2], "partition": "t-0", "type": "isr_change"},
+            {"brokers": [1], "type": "broker_failure"},
+        ],
+    ),
+    "a follower that caught up after the leader died": (
+        zk(led(1, 4, [1, 3], 10)),
+        zk(led(3, 5, [3, 2], 12), live=(2, 3)),
+        [
+            {"brokers": [1], "type": "broker_failure"},
+            {"isr": [3, 2], "partition": "t-0", "type": "isr_change"},
+        ],
+    ),
+    "followers that fell behind before the leader lost its directory": (
+        zk(LED),
+        zk(led(-1, 5, [1], 12) | {"offline_dirs": [1]}),
+        [
+            {"isr": [1], "partition": "t-0", "type": "isr_change"},
+            {"broker": 1, "partitions": ["t-0"], "type": "log_dir_failure"},
+        ],
+    ),
+    "a preferred leader that then is alone in sync": (
+        zk(led(2, 4, [2, 1], 10)),
+        zk(led(1, 5, [1], 12)),
+        [
+            {"partitions": ["t-0"], "type": "preferred_election"},
+            {"isr": [1], "partition": "t-0", "type": "isr_change"},
+        ],
+    ),
+    "a broker that was back in sync when another died": (
+        zk(led(1, 4, [1, 3, 2], 10)),
+        with_epochs(zk(led(2, 6, [3, 2], 13), live=(2, 3)), b2=300),
+        [
+            {"brokers": [2], "type": "broker_failure"},
+            {"brokers": [2], "epochs": [300], "type": "broker_startup"},
+            {"isr": [1, 3, 2], "partition": "t-0", "type": "isr_change"},
+            {"brokers": [1], "type": "broker_failure"},
+        ],
+    ),
+    "brokers that died one after the other": (
+        zk(led(1, 4, [1, 2, 3], 10)),
+        zk(led(3, 6, [3], 12), live=(3,)),
+        [
+            {"brokers": [1], "type": "broker_failure"},
+            {"brokers": [2], "type": "broker_failure"},
+        ],
+    ),
+    "a controller that died while nobody follows it": (
+        zk(LED, controller={"id": 1, "epoch": 4}),
+        zk(led(1, 4, [1], 11), live=(2, 3), controller={"id": 1, "epoch": 4}),
+        [{"isr": [1], "partition": "t-0", "type": "isr_change"}],
+    ),
+    "a failover after a death that nobody had met": (
+        zk(LED, live=(2, 3), controller={"id": 1, "epoch": 4}),
+        with_epochs(
+            zk(
+                partition([1, 2, 3], (1, 7, [2, 3, 1]), partition_epoch=14, controller_epoch=5),
+                controller={"id": 3, "epoch": 5},
+            ),
+            b1=300,
+        ),
+        [
+            {"controller": 3, "forget": True, "type": "controller_failover"},
+            {"brokers": [1], "epochs": [300], "type": "broker_startup"},
+            {"isr": [2, 3, 1], "partition": "t-0", "type": "isr_change"},
+            {"partitions": ["t-0"], "type": "preferred_election"},
+        ],
+    ),
+    "a directory of which the next controller has to learn": (
+        zk(led(-1, 4, [1], 10) | {"offline_dirs": [1]}),
+        zk(
+            partition([1, 2, 3], (-1, 6, [1]), partition_epoch=12, controller_epoch=5)
+            | {"offline_dirs": [1]},
+            controller={"id": 2, "epoch": 5},
+        ),
+        [
+            {"controller": 2, "forget": True, "type": "controller_failover"},
+            {"broker": 1, "partitions": ["t-0"], "type": "log_dir_failure"},
+        ],
+    ),
+    "a partition first led after the failover, and then by its first replica": (
+        zk(partition([1, 2, 3]), live=(2, 3)),
+        with_epochs(
+            zk(
+                partition([1, 2, 3], (1, 1, [2, 3, 1]), partition_epoch=2, controller_epoch=5),
+                controller={"id": 3, "epoch": 5},
+            ),
+            b1=300,
+        ),
+        [
+            {"controller": 3, "forget": True, "type": "controller_failover"},
+            {"brokers": [1], "epochs": [300], "type": "broker_startup"},
+            {"isr": [2, 3, 1], "partition": "t-0", "type": "isr_change"},
+            {"partitions": ["t-0"], "type": "preferred_election"},
+        ],
+    ),
     "a new leader of the quorum": (
         quorum(led(1, 4, [1, 2])),
         quorum(led(1, 4, [1, 2]), epoch=7),

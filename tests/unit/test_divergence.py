@@ -105,6 +105,30 @@ REASONS: dict[str, tuple[Document, Document, set[tuple[str, str]]]] = {
         zk(led(1, 3, [1, 2, 3], 9)),
         {("leader_epoch", "unexplained"), ("partition_epoch", "unexplained")},
     ),
+    "a leader that no report had let into the ISR": (
+        zk(led(1, 4, [1, 3], 10)),
+        zk(led(2, 5, [3, 2], 11), live=(2, 3)),
+        {("leader", "unexplained"), ("isr", "unexplained")},
+    ),
+    "a leader that still recovers, so that nobody had let it into the ISR": (
+        zk(partition([1, 2], (1, 4, [1])), unclean=True),
+        zk(
+            partition([1, 2], (2, 5, [2]), partition_epoch=12, recovery=1),
+            live=(2, 3),
+            unclean=True,
+        ),
+        {("partition_epoch", "unseen")},
+    ),
+    "an ISR without its leader, which no leader reports": (
+        zk(LED),
+        zk(led(1, 4, [2, 3], 11)),
+        {("isr", "unexplained"), ("partition_epoch", "unexplained")},
+    ),
+    "a partition that nobody has brought to life yet": (
+        zk(LED),
+        zk(LED, partition([2, 3], number=1)),
+        {(field, "pending") for field in ("leader", "leader_epoch", "isr", "partition_epoch")},
+    ),
     "a deletion nobody can follow": (
         zk(LED, queued=["t"]),
         zk(led(-1, 6, [2], 12), queued=["t"]),

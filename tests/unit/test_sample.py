@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from intervals import of_document, told
 from understudy.sources import document as documents
 
 DATA = Path(__file__).parents[2] / "data"
@@ -242,3 +243,35 @@ def test_epochs_tell_what_changed(before: Path, after: Path) -> None:
     assert earlier != later
     epochs = [{b["id"]: b["epoch"] for b in load(path)["brokers"]} for path in (before, after)]
     assert all(epochs[1][broker] >= epoch for broker, epoch in epochs[0].items())
+
+
+def test_only_what_was_edited_by_hand_breaks_the_rules() -> None:
+    """The controller of 09:30 is dead, so what waits for the next one is no change that it made."""
+    history = [of_document(load(path)) for path in (HEALTHY, TROUBLE, LATER)]
+    compared = [found for _, _, named in told(history) for _, found in named]
+    changed = [change for found in compared for change in found.changes]
+    odd = {(c.topic, c.partition, c.field) for c in changed if c.reason == "unexplained"}
+    assert odd == {("audit_log", n, field) for n in (2, 4) for field in ("isr", "partition_epoch")}
+    assert not {change.reason for change in changed} & {"late", "unseen", "pending"}
+    diverging = [
+        {(each.topic, each.reason) for each in found.divergences if each.reason != "unexplained"}
+        for found in compared
+    ]
+    assert diverging == [
+        {
+            *((topic, "pending") for topic in ("fraud-scores", "tmp.returns-debug")),
+            *((topic, "deletion") for topic in ("tmp.backfill-2025-11", "tmp.mirror-check")),
+        },
+        set(),
+    ]
+
+
+def test_changes_of_the_sample_have_the_reasons_of_its_story() -> None:
+    history = [of_document(load(path)) for path in (TROUBLE, LATER)]
+    ((_, _, ((_, found),)),) = told(history)
+    reasons = {(c.topic, c.partition): c.reason for c in found.changes if c.field == "leader"}
+    assert reasons["__transaction_state", 10] == "broker_failure"
+    assert reasons["delivery.tracking", 5] == "broker_failure"
+    assert reasons["fraud-scores", 6] == "preferred_election"
+    assert reasons["recommendations", 4] == "unclean_election"
+    assert reasons["loyalty-points", 0] == "broker_startup"

@@ -2,14 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+from typing import Final, NamedTuple
 
 from understudy.controller.words import UNCLEAN_SETTING
 from understudy.questions.history.facts import Fact, Item, Place, event_text
 from understudy.questions.history.interval import BrokerStep, Interval, is_new
 
+_SEVERAL: Final = 2
+_MOST_PERMUTED: Final = 3
 
-def failover_facts(interval: Interval) -> Iterator[Fact]:
+
+class Course(NamedTuple):
+    """In which order brokers came and went, and controllers: what snapshots do not tell.
+
+    Unless said otherwise all went at once, before any came: with the controller, if that was lost.
+    """
+
+    is_apart: bool = False
+    """Each for itself: who came back had gone right before, and the controller was lost alone."""
+    gone: tuple[int, ...] = ()
+    """Those that are gone for good, one after the other; they went together where none is named."""
+    is_gone_late: bool = False
+    is_failover_late: bool = False
+
+
+def courses(interval: Interval) -> Iterator[Course]:
+    """The likeliest first. In the quorum the epochs of partitions tell who went first."""
+    yield Course()
+    moved = len(interval.broke_off | interval.started) + interval.failovers
+    if interval.is_kraft or moved < _SEVERAL:
+        return
+    for is_failover_late in (False, True) if interval.failovers else (False,):
+        for is_gone_late in (False, True) if interval.started else (False,):
+            for gone in _orders(sorted(interval.gone)):
+                yield Course(True, gone, is_gone_late, is_failover_late)
+
+
+def _orders(gone: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Together; each for itself, in any order of few, and up and down of many."""
+    yield ()
+    if _SEVERAL <= len(gone) <= _MOST_PERMUTED:
+        yield from permutations(gone)
+    elif len(gone) > _MOST_PERMUTED:
+        yield from (tuple(gone), tuple(reversed(gone)))
+
+
+def failover_facts(interval: Interval, course: Course) -> Iterator[Fact]:
     """A failover for each epoch; the last is the one that made the controller there is now.
 
     A new leader of the quorum knows all the old one knew, and its epochs also count elections that
@@ -21,9 +61,9 @@ def failover_facts(interval: Interval) -> Iterator[Fact]:
     for epoch in range(first, interval.epoch + 1):
         dead = []
         if interval.is_controller_lost and epoch == interval.old_epoch + 1:
-            dead = sorted(interval.broke_off)
+            dead = sorted(lost_with_controller(interval, course))
         yield Fact(
-            Place.FAILOVER,
+            Place.LATE_FAILOVER if course.is_failover_late else Place.FAILOVER,
             event_text(
                 "controller_failover",
                 controller=interval.controller if epoch == interval.epoch else None,
@@ -33,6 +73,12 @@ def failover_facts(interval: Interval) -> Iterator[Fact]:
             _failover_said(interval, dead),
             rank=epoch,
         )
+
+
+def lost_with_controller(interval: Interval, course: Course) -> frozenset[int]:
+    if not interval.is_controller_lost:
+        return frozenset()
+    return interval.broke_off & {interval.old_controller} if course.is_apart else interval.broke_off
 
 
 def _failover_said(interval: Interval, dead: list[int]) -> str:
@@ -54,29 +100,47 @@ def _known(value: int | None) -> int | str:
     return "unknown" if value is None else value
 
 
-def broker_facts(interval: Interval) -> Iterator[Fact]:
+def broker_facts(interval: Interval, course: Course) -> Iterator[Fact]:
     for step in interval.brokers.values():
         if step.before != step.after:
-            yield from _liveness(interval, step)
+            yield from _losses(interval, step, course)
+            yield from _arrivals(interval, step)
             yield from _shutdowns(interval, step)
             if interval.is_kraft:
                 yield from _of_the_quorum(step)
 
 
-def _liveness(interval: Interval, step: BrokerStep) -> Iterator[Fact]:
-    was, now = _epoch(step.old_epoch), _epoch(step.epoch)
+def _losses(interval: Interval, step: BrokerStep, course: Course) -> Iterator[Fact]:
     broker = step.broker_id
     # In the quorum the last heartbeat of a controlled shutdown is what fences the broker.
     is_shut_down = interval.is_kraft and _shuts_down(step)
-    if (step.is_gone or step.is_bounced) and not interval.is_controller_lost and not is_shut_down:
-        became = "is gone" if step.is_gone else f"is registered anew with {now}"
-        yield Fact(
-            Place.FAILURE,
-            event_text("broker_failure"),
-            f"broker {broker} was alive with {was} and {became}",
-            Item(("brokers",), broker),
-            nth=broker,
-        )
+    is_met = broker not in lost_with_controller(interval, course) and not is_shut_down
+    if broker not in interval.broke_off or not is_met:
+        return
+    became = f"is registered anew with {_epoch(step.epoch)}" if step.is_bounced else "is gone"
+    place, rank = Place.FAILURE, 0
+    if step.is_bounced and course.is_apart:
+        place, rank = Place.STARTUP, _rank_of_startup(step) - 1
+    elif course.is_apart:
+        place = Place.LATE_FAILURE if course.is_gone_late else Place.FAILURE
+        rank = course.gone.index(broker) if course.gone else 0
+    yield Fact(
+        place,
+        event_text("broker_failure"),
+        f"broker {broker} was alive with {_epoch(step.old_epoch)} and {became}",
+        Item(("brokers",), broker),
+        rank=rank,
+        nth=broker,
+    )
+
+
+def _rank_of_startup(step: BrokerStep) -> int:
+    return 2 * (step.epoch or 0)
+
+
+def _arrivals(interval: Interval, step: BrokerStep) -> Iterator[Fact]:
+    was, now = _epoch(step.old_epoch), _epoch(step.epoch)
+    broker = step.broker_id
     is_first = step.before is None or step.is_other
     is_registered = interval.is_kraft and step.after is not None and is_first
     if not (step.is_started or is_registered):
@@ -96,7 +160,7 @@ def _liveness(interval: Interval, step: BrokerStep) -> Iterator[Fact]:
     else:
         event = event_text("unfence", brokers=[broker])
         said = f"broker {broker} was fenced and is not, with {now}"
-    yield Fact(Place.STARTUP, event, said, rank=step.epoch or 0)
+    yield Fact(Place.STARTUP, event, said, rank=_rank_of_startup(step))
 
 
 def _left_cleanly(interval: Interval, broker: int) -> bool:

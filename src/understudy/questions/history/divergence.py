@@ -173,6 +173,11 @@ class _Seen(NamedTuple):
     known: tuple[str, ...]
 
     @property
+    def is_without_record(self) -> bool:
+        """A partition that was created, and that no controller has brought to life yet."""
+        return all(side["leader"] is None for side in (self.was, self.now)) and self.now != _GONE
+
+    @property
     def differing(self) -> list[str]:
         return [field for field in self.known if self.was[field] != self.now[field]]
 
@@ -344,7 +349,7 @@ def _why_not(interval: Interval, seen: _Seen, field: str, predicted: Values) -> 
     if topic in interval.old.queued_topics | interval.new.queued_topics:
         # How far a deletion has come is known to the memory of the controller alone.
         return DELETING
-    if seen.was == seen.now:
+    if seen.was == seen.now or seen.is_without_record:
         # The snapshot was taken before the controller came to it.
         return PENDING
     if _was_in_trouble(interval, seen.was):

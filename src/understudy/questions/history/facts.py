@@ -21,10 +21,12 @@ class Place(IntEnum):
     """Where an event stands among those of its interval.
 
     As a controller would have met them: who is gone before who came, a reassignment before the
-    ISRs it waits for, and those before the preferred leaders that need them.
+    ISRs it waits for, and those before the preferred leaders that need them. The late ones are for
+    where that does not explain what is recorded.
     """
 
     FAILOVER = 0
+    LOG_DIR_LEARNT = 1
     SHUTDOWN_BEFORE_FAILURE = 5
     ISR_BEFORE_FAILURE = 6
     FAILURE = 10
@@ -43,6 +45,8 @@ class Place(IntEnum):
     DIR_ASSIGNMENT = 88
     ISR = 90
     PREFERRED_ELECTION = 95
+    LATE_FAILURE = 97
+    LATE_FAILOVER = 98
 
 
 BEFORE_FAILOVER: Final = -100

@@ -104,8 +104,16 @@ class Interval:
         return frozenset(step.broker_id for step in steps)
 
     @cached_property
+    def unnoticed(self) -> frozenset[int]:
+        """The controller that is gone, while nobody follows it: its own end is met by nobody."""
+        is_alone = not self.is_kraft and self.failovers == 0
+        dead = self._ids(step for step in self.brokers.values() if step.is_gone)
+        return dead & {self.old_controller} if is_alone else frozenset()
+
+    @cached_property
     def gone(self) -> frozenset[int]:
-        return self._ids(step for step in self.brokers.values() if step.is_gone)
+        """Those whose end a controller could have met."""
+        return self._ids(step for step in self.brokers.values() if step.is_gone) - self.unnoticed
 
     @cached_property
     def broke_off(self) -> frozenset[int]:
@@ -118,11 +126,12 @@ class Interval:
 
     @cached_property
     def alive(self) -> frozenset[int]:
-        return self._ids(step for step in self.brokers.values() if step.is_alive)
+        """Those that are there, for all that a controller has met."""
+        return self.unnoticed | self._ids(s for s in self.brokers.values() if s.is_alive)
 
     @cached_property
     def steady(self) -> frozenset[int]:
-        return self._ids(step for step in self.brokers.values() if step.is_steady)
+        return self.unnoticed | self._ids(s for s in self.brokers.values() if s.is_steady)
 
     @cached_property
     def quiet(self) -> frozenset[int]:

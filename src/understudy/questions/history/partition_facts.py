@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from understudy.controller.words import NO_LEADER
 from understudy.questions.history import partition_traces as traces
 from understudy.questions.history.facts import (
     BEFORE_FAILOVER,
@@ -14,9 +13,9 @@ from understudy.questions.history.facts import (
     event_text,
 )
 from understudy.questions.history.interval import Interval
-from understudy.questions.history.partitions import PartitionStep, partition_steps
+from understudy.questions.history.partitions import PartitionStep
 from understudy.questions.history.reports import Reports
-from understudy.questions.history.step_facts import fact_of, ids_text, isr_report, name_of
+from understudy.questions.history.step_facts import election, fact_of, ids_text, isr_report, name_of
 from understudy.questions.history.topics import TopicStep
 
 
@@ -39,10 +38,9 @@ def topic_facts(interval: Interval) -> Iterator[Fact]:
         )
 
 
-def partition_facts(interval: Interval) -> Iterator[Fact]:
-    for step in partition_steps(interval):
-        for facts in _KINDS:
-            yield from facts(step)
+def partition_facts(step: PartitionStep) -> Iterator[Fact]:
+    for facts in _KINDS:
+        yield from facts(step)
 
 
 # --- Topics and assignments --------------------------------------------------------------------
@@ -152,47 +150,17 @@ def _isr_changes(step: PartitionStep) -> Iterator[Fact]:
 
 
 def _elections(step: PartitionStep) -> Iterator[Fact]:
-    if not (step.is_preferred or step.is_unclean_election):
-        return
-    was = "unknown" if step.before is None else step.before["leader_epoch"]
-    led = (
-        f"{name_of(step)} was led by {_leader(step.old_leader)} with ISR {ids_text(step.old_isr)}"
-        f" and leader epoch {was}, and is led by {step.leader} with leader epoch"
-        f" {step.after['leader_epoch'] if step.after else None}"
-    )
-    kinds = (
-        (
-            step.is_preferred,
-            "preferred_election",
-            Place.PREFERRED_ELECTION,
-            f", its first replica, though {step.heir} could lead",
-        ),
-        (
-            step.is_unclean_election,
-            "unclean_election",
-            Place.UNCLEAN_ELECTION,
-            ", which was not in sync",
-        ),
-    )
-    for is_so, event_type, place, why in kinds:
-        if is_so:
-            yield fact_of(
-                step,
-                place + step.place_shift,
-                event_text(event_type),
-                led + why,
-                item=Item(("partitions",), name_of(step)),
-            )
-
-
-def _leader(leader: int) -> str:
-    return "nobody" if leader == NO_LEADER else str(leader)
+    if step.is_preferred:
+        yield election(step, "preferred_election", Place.PREFERRED_ELECTION + step.place_shift)
+    if step.is_unclean_election:
+        yield election(step, "unclean_election", Place.UNCLEAN_ELECTION + step.place_shift)
 
 
 _KINDS = (
     _creations,
     _deletion_answers,
     _reassignments,
+    traces.learnt_again,
     traces.departures,
     traces.lingering,
     traces.before_the_failover,

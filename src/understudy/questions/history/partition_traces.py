@@ -13,6 +13,29 @@ def _shutdown(place: int, broker: int, said: str) -> Fact:
     return Fact(place, event_text("controlled_shutdown", broker=broker), said, rank=2 * broker)
 
 
+def learnt_again(step: PartitionStep) -> Iterator[Fact]:
+    """Log directories that were offline before the failover.
+
+    A new controller takes them for online, until their brokers answer its first requests.
+    """
+    interval = step.interval
+    if interval.is_kraft or not interval.failovers or step.before is None or step.place_shift < 0:
+        return
+    for r in step.before["offline_dirs"] or ():
+        broker = interval.brokers.get(r)
+        is_there = broker is not None and broker.was_alive
+        if is_there and not (interval.is_controller_lost and r in interval.broke_off):
+            yield fact_of(
+                step,
+                Place.LOG_DIR_LEARNT,
+                event_text("log_dir_failure", broker=r),
+                f"the log directory of {name_of(step)} on broker {r} was offline, as the next"
+                " controller had to learn",
+                item=Item(("partitions",), name_of(step)),
+                rank=r,
+            )
+
+
 def departures(step: PartitionStep) -> Iterator[Fact]:
     """Brokers the controller took out of ISRs although they never went away."""
     if step.interval.is_kraft:

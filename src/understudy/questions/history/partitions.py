@@ -336,6 +336,20 @@ class PartitionStep:
         return tuple(r for r in sorted(self.interval.gone) if r in self.old_isr)
 
     @cached_property
+    def is_plain(self) -> bool:
+        """Whether its record is all that changed, by rules that do not depend on a deletion."""
+        queued = self.interval.old.queued_topics | self.interval.new.queued_topics
+        unknown = (row.get("unknown") for row in (self.before, self.after) if row is not None)
+        return (
+            not self.interval.is_kraft
+            and self.after is not None
+            and not (self.was_pending or self.is_pending)
+            and (self.is_new or self.target == self.old_target)
+            and self.topic not in queued
+            and not any(unknown)
+        )
+
+    @cached_property
     def assigned(self) -> tuple[tuple[int, str], ...]:
         """Directories that brokers of the quorum reported for their replicas."""
         if not self.interval.is_kraft or self.after is None:

@@ -88,8 +88,13 @@ class Reports:
         ):
             return []
         if self._report_count < len(self._way):
-            return [*self._way[: self._report_count - 1], self._end]
-        return self._unseen + self._way
+            return self._by_leaders([*self._way[: self._report_count - 1], self._end])
+        return self._by_leaders(self._unseen + self._way)
+
+    def _by_leaders(self, reports: list[Ids]) -> list[Ids]:
+        """No leader reports an ISR that it is not in itself."""
+        leaders = {self.step.old_leader, self.step.leader}
+        return [isr for isr in reports if not leaders.isdisjoint(isr)]
 
 
 def stayed_in_order(start: Sequence[int], end: Sequence[int]) -> int:
