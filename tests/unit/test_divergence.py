@@ -151,6 +151,11 @@ def test_what_is_told_by_name_is_explained(name: str) -> None:
     assert "unexplained" not in reasons
 
 
+def test_a_controller_followed_by_very_many_is_no_trouble() -> None:
+    later = zk(led(2, 4, [2, 3], 11), controller={"id": 9, "epoch": 2_000})
+    assert {each.reason for each in compared(zk(LED), later).divergences} == {"unexplained"}
+
+
 def test_what_is_not_known_is_not_compared() -> None:
     interval = interval_of(zk(LED), zk(led(1, 4, [1, 2, 3], 99)))
     unknown = not_knowing(interval, ["partition_epoch"])

@@ -22,6 +22,7 @@ FORCED: Final = "unclean_election"
 
 _MOST_REPORTS: Final = 8
 _MOST_ASKED: Final = 2  # elections that somebody asked for
+_MOST_BEATS: Final = 100  # a controller may have been followed by very many
 _MOST_TRIED: Final = 5_000
 
 
@@ -39,7 +40,7 @@ def story_of(sketch: Sketch) -> list[Move] | None:
     With as few elections as possible that somebody would have had to ask for, and then with each
     move as late as possible: what brokers do comes first, and leaders follow.
     """
-    if (sketch.step.by_leaders or 0) > _MOST_REPORTS:
+    if (sketch.step.by_leaders or 0) > _MOST_REPORTS or len(sketch.beats) > _MOST_BEATS:
         return None
     for asked in range(_MOST_ASKED + 1):
         found = _Search(sketch).moves(sketch.start, 0, asked)
