@@ -38,7 +38,7 @@ def _run(args: argparse.Namespace) -> int:
     from understudy.report import diff_text
 
     with (
-        running("understudy diff", args) as (spark, progress),
+        running("understudy diff", args, reads=[args.path_a, args.path_b]) as (spark, progress),
         closing(_side(spark, args, "a")) as left,
         closing(_side(spark, args, "b")) as right,
     ):

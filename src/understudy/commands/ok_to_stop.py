@@ -58,7 +58,7 @@ def _run(args: argparse.Namespace) -> int:
     max_age = None if args.max_age is None else duration(args.max_age)
     if args.max is not None and args.max < len(named):
         raise UsageError(f"--max {args.max} is less than the {len(named)} brokers named")
-    with running("understudy ok-to-stop", args) as (spark, progress):
+    with running("understudy ok-to-stop", args, reads=[args.snapshot]) as (spark, progress):
         progress.doing("reading")
         snapshots = one_snapshot(spark, args)
         try:

@@ -69,7 +69,7 @@ def _run(args: argparse.Namespace) -> int:
     max_age = None if args.max_age is None else duration(args.max_age)
     if args.max_parallel == 0:
         raise UsageError("--max-parallel 0 lets nobody restart")
-    with running("understudy plan-restart", args) as (spark, progress):
+    with running("understudy plan-restart", args, reads=[args.snapshot]) as (spark, progress):
         progress.doing("reading")
         snapshots = one_snapshot(spark, args)
         try:

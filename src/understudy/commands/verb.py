@@ -9,9 +9,10 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from understudy.errors import (
@@ -47,15 +48,38 @@ class Verb:
 
 
 @contextmanager
-def running(name: str, args: argparse.Namespace) -> Iterator[tuple[SparkSession, Progress]]:
-    from understudy.session import session
+def running(
+    name: str,
+    args: argparse.Namespace,
+    *,
+    reads: Iterable[str | None] = (),
+    root: str | None = None,
+) -> Iterator[tuple[SparkSession, Progress]]:
+    """A session with progress for a verb that *reads* these paths, and the runs in *root*.
 
+    Those that are not there are told of before the session is started, which takes seconds.
+    """
+    from understudy.session import is_this_machines, session
+
+    if is_this_machines():
+        _check_inputs([path for path in reads if path is not None], root)
     with (
         showing(verbose=args.verbose) as progress,
         session(name) as spark,
         watching(spark, progress),
     ):
         yield spark, progress
+
+
+def _check_inputs(paths: Sequence[str], root: str | None) -> None:
+    from understudy import published
+    from understudy.sources import local_paths
+
+    local_paths.check_there(paths)
+    if root is not None and local_paths.is_local(root):
+        place = published.plain(root)
+        if not Path(local_paths.plain(place), "runs").exists():
+            raise published.never_published(place)
 
 
 def same_run(spark: SparkSession, root: str, run: Run) -> Published | None:

@@ -93,7 +93,8 @@ def _run(args: argparse.Namespace) -> int:
 
     if not (args.fail or args.restore or args.every or args.scenarios or args.reassignment):
         raise UsageError("nothing is asked: --fail broker:7, --every broker, … say what happens")
-    with running("understudy whatif", args) as (spark, progress):
+    reads = [*args.paths, args.scenarios, args.dependencies, args.reassignment]
+    with running("understudy whatif", args, reads=reads) as (spark, progress):
         progress.doing("reading")
         asked = _asked(spark, args)
         snapshots = sources.read(spark, args.paths)
