@@ -115,7 +115,7 @@ def test_differences_in_words() -> None:
         "From s1 of c\n"
         "to   s2 of c, taken at 2026-01-01T00:00:00.000Z\n"
         "\n"
-        "10 partitions: 7 unchanged, 2 changed, 1 inserted (the first 2 of 3 follow)\n"
+        "10 partitions: 7 unchanged, 2 changed, 1 inserted (the first 2 follow)\n"
         "  diff  what  how\n"
         "  C     t-4   leader 1 → unknown\n"
         "  I     t-4   leader 2\n"

@@ -109,7 +109,7 @@ def test_no_says_why_and_what_it_would_be() -> None:
     assert "Rolling restart of 3 brokers: no.\nSo.\n" in text
     assert "The rounds below hold for all other partitions." in text
     assert "Down already, and not restarted: 9." in text
-    assert "No order saves 3 partitions (1 listed)\n" in text
+    assert "No order saves 3 partitions (the first 1 follow)\n" in text
     assert "logs-0           1        1  no more replicas than min ISR" in text
 
 
@@ -131,5 +131,5 @@ def test_moves_and_what_is_in_the_way() -> None:
     assert "3 rounds found, at least 2 needed." in text
     assert "In the way of 2 rounds: 1 set of brokers that may not go together\n" in text
     assert "  1, 2              4  t-1\n" in text
-    assert "2 rounds after 4 replica moves, at least 3 are needed (1 listed)\n" in text
+    assert "2 rounds after 4 replica moves, at least 3 are needed (the first 1 follow)\n" in text
     assert "  t-1           2   5  [1, 5]\n" in text

@@ -23,6 +23,7 @@ from understudy.errors import (
     worst,
 )
 from understudy.progress import Progress, showing, watching
+from understudy.report.tables import how_to_see_more
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -185,7 +186,8 @@ def answer(
         return code
     if told.get("already_published"):
         print(f"Nothing to do: run {told['run_id']} already holds this; --force makes a new run.\n")
-    print(text(told), end="")
+    said = text(told)
+    print(said + how_to_see_more(said, args.limit), end="")
     if refused:
         print(f"understudy: {refused} refused, see the table quarantine", file=sys.stderr)
     return code

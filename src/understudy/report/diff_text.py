@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from understudy.questions import diff
-from understudy.report.tables import WIDTH, amount, cut, table
+from understudy.report.tables import amount, of_which, table
 
 Told = dict[str, Any]
 
@@ -97,8 +97,7 @@ def _snapshot(told: Told) -> str:
 
 def _block(name: str, found: Told) -> list[str]:
     kinds = [f"{found[word]:,} {word}" for word in _WORDS.values() if found[word]]
-    shown = len(found["first"])
-    more = "" if shown >= found["count"] else f" (the first {shown:,} of {found['count']:,} follow)"
+    more = of_which(len(found["first"]), found["count"])
     total = sum(found[word] for word in _WORDS.values())
     heading = amount(total, _ONE[name])
     rows = [(row["diff"], _name(name, row), _change(row)) for row in found["first"]]
@@ -117,7 +116,7 @@ def _change(row: Told) -> str:
     else:
         side = row["right"] if row["diff"] == diff.INSERTED else row["left"]
         parts = [f"{column} {value}" for column, value in _telling(side)]
-    return cut("; ".join(parts), WIDTH)
+    return "; ".join(parts)
 
 
 def _telling(values: dict[str, str | None]) -> list[tuple[str, str]]:

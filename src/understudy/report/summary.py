@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from understudy import publish
 from understudy.names import SCENARIO_KEY
-from understudy.report.tables import WIDTH, amount, cell, size, table, wrapped
+from understudy.report.tables import WIDTH, amount, cell, listed, size, table, wrapped
 
 OUTCOMES: Final = {
     "elected": "got a new leader, in sync",
@@ -218,7 +218,7 @@ def runs_text(told: Told) -> str:
         (row["run_id"], row["job"], row["started"], row["verdict"], sum(row["row_counts"].values()))
         for row in told["runs"]
     ]
-    lines = [*_told_kept_small(told), f"{_listed(found, 'run')} in {told['root']}"]
+    lines = [*_told_kept_small(told), f"{listed(found, 'run')} in {told['root']}"]
     return "\n".join([*lines, *table(("run", "job", "started", "verdict", "rows"), rows)]) + "\n"
 
 
@@ -229,7 +229,7 @@ def _told_kept_small(told: Told) -> Iterator[str]:
         yield f"Compacted {merged} into {into}" if into else "Nothing to compact"
     if "pruned" in told:
         gone = told["pruned"]
-        yield f"{'To prune' if gone['dry_run'] else 'Pruned'}: {_listed(gone, 'run')}"
+        yield f"{'To prune' if gone['dry_run'] else 'Pruned'}: {listed(gone, 'run')}"
         yield from (
             table(("run", "why"), [(row["run_id"], row["reason"]) for row in gone["first"]])
             if gone["first"]
@@ -254,8 +254,8 @@ def _headline(told: Told) -> str:
 def _told_outcomes(told: Told, topic: str | None) -> list[str]:
     lines = []
     if "outcomes" in told:
-        rows = [(count, OUTCOMES[name], name) for name, count in told["outcomes"].items() if count]
-        lines += table(("partitions", "", "outcome"), rows)
+        rows = [(count, name, OUTCOMES[name]) for name, count in told["outcomes"].items() if count]
+        lines += table(("partitions", "outcome", ""), rows)
     if elections := told.get("elections"):
         lines.append(
             f"  {amount(sum(elections.values()), 'election')} tried: {elections['clean']:,} clean, "
@@ -279,7 +279,7 @@ def _told_leaderless(told: Told) -> list[str]:
         for row in found["first"]
     ]
     return [
-        f"Without a leader: {_listed(found, 'partition')}",
+        f"Without a leader: {listed(found, 'partition')}",
         *table(("partition", *keys, "why"), rows),
     ]
 
@@ -307,7 +307,7 @@ def _told_requests(told: Told) -> list[str]:
     ]
     volume = f"{amount(count, 'request')}, {size(sent['bytes'])}"
     return [
-        f"What each broker would be sent: {volume}, to {_listed(sent['brokers'], 'broker')}",
+        f"What each broker would be sent: {volume}, to {listed(sent['brokers'], 'broker')}",
         *table(("broker", *REQUESTS.values(), "partitions", "size"), rows),
     ]
 
@@ -342,7 +342,7 @@ def _told_replays(told: Told) -> list[str]:
         *keys,
         *("elected", "unclean", "first", "shrunk", "offline", "never led"),
     )
-    return [f"Each scenario: {_listed(found, 'replay')}", *table(headings, rows)]
+    return [f"Each scenario: {listed(found, 'replay')}", *table(headings, rows)]
 
 
 def told_notes(told: Told) -> list[str]:
@@ -354,7 +354,7 @@ def refusals(found: Told) -> list[str]:
     """Lines about quarantined snapshots; none if there are none."""
     if not found.get("count"):
         return []
-    return [f"Refused: {_listed(found, 'snapshot')}", *_refused(found["first"])]
+    return [f"Refused: {listed(found, 'snapshot')}", *_refused(found["first"])]
 
 
 def _refused(rows: Sequence[Told]) -> Iterator[str]:
@@ -384,9 +384,3 @@ def told_tables(told: Told) -> list[str]:
         f"Tables in {told['root']}, run={told['run_id']} (rows):",
         *("  " + line for line in wrapped(counts, WIDTH - 2)),
     ]
-
-
-def _listed(found: Told, one: str) -> str:
-    shown = len(found["first"])
-    told = amount(found["count"], one)
-    return told if shown >= found["count"] else f"{told} (the first {shown:,} follow)"

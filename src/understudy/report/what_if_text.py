@@ -11,7 +11,7 @@ from understudy import publish
 from understudy.names import SCENARIO_KEY
 from understudy.questions.what_if.impact import CANNOT_DECIDE, SAFE, UNSAFE, WARNINGS, WORST_FIRST
 from understudy.report.summary import first_rows, refusals, told_tables
-from understudy.report.tables import amount, table, wrapped
+from understudy.report.tables import amount, listed, table, wrapped
 from understudy.schemas import RISKS
 
 Told = dict[str, Any]
@@ -125,7 +125,7 @@ def _told_scenarios(told: Told) -> list[str]:
     ]
     headings = (*keys, "scenario", "verdict", "offline", "blocked", "unclean", "at min", "moved")
     return [
-        f"Scenarios, the worst first: {_listed(found, 'scenario')}",
+        f"Scenarios, the worst first: {listed(found, 'scenario')}",
         *table((*headings, "why"), rows),
         "  offline, blocked (acks=all), at min (ISR): partitions that newly are so",
     ]
@@ -165,12 +165,6 @@ def _told_partitions(told: Told) -> list[str]:
     ]
     matching = f" (topics matching {found['topic']})" if found["topic"] else ""
     return [
-        f"Partitions at risk{matching}: {_listed(found, 'row')}",
+        f"Partitions at risk{matching}: {listed(found, 'row')}",
         *table(("partition", *keys, "scenario", "led by", "then by", "risks"), rows),
     ]
-
-
-def _listed(found: Told, one: str) -> str:
-    shown = len(found["first"])
-    told = amount(found["count"], one)
-    return told if shown >= found["count"] else f"{told} (the first {shown:,} follow)"
