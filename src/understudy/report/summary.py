@@ -88,6 +88,7 @@ def _states(states: DataFrame, limit: int) -> Told:
         [F.desc(F.col("offline") + F.col("never_led")), *SCENARIO_KEY],
         limit,
         *(F.sum(name).alias(name) for name in ("partitions", *OUTCOMES)),
+        *are_several(SCENARIO_KEY),
     )
     leaderless, first = _counted(
         states.where(F.col("outcome").isin(*LEADERLESS)).select(
@@ -100,6 +101,7 @@ def _states(states: DataFrame, limit: int) -> Told:
         "partitions": totals["partitions"] or 0,
         "outcomes": {name: totals[name] or 0 for name in OUTCOMES},
         "replays": {"count": totals["count"], "first": replays},
+        "several": several_of(totals, SCENARIO_KEY),
         "leaderless": {"count": leaderless["count"], "first": first},
     }
 
@@ -180,6 +182,16 @@ def _counted(
     # A limit of zero would be optimised away, and the counts with it.
     first = observed.orderBy(*order).limit(max(limit, 1)).collect()
     return dict(seen.get), [row.asDict(recursive=True) for row in first[:limit]]
+
+
+def are_several(names: Sequence[str]) -> list[Column]:
+    """Of each column whether it has several values; what is shown of it may all be the same."""
+    return [(F.min(name) != F.max(name)).alias(f"several_{name}") for name in names]
+
+
+def several_of(totals: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """The columns that tell rows apart: one that says the same everywhere says nothing."""
+    return [name for name in names if totals.get(f"several_{name}")]
 
 
 _QUESTIONS: Final[dict[str, Callable[[DataFrame, int], Told]]] = {
@@ -269,7 +281,7 @@ def _told_leaderless(told: Told) -> list[str]:
     found = told.get("leaderless", {"count": 0})
     if not found["count"]:
         return []
-    keys = _telling_keys(told)
+    keys = told["several"]
     rows = [
         (
             f"{row['topic']}-{row['partition']}",
@@ -282,12 +294,6 @@ def _told_leaderless(told: Told) -> list[str]:
         f"Without a leader: {listed(found, 'partition')}",
         *table(("partition", *keys, "why"), rows),
     ]
-
-
-def _telling_keys(told: Told) -> list[str]:
-    """What tells one replay from another: a column that says the same everywhere says nothing."""
-    replays = told["replays"]["first"]
-    return [key for key in SCENARIO_KEY if len({row[key] for row in replays}) > 1]
 
 
 def _told_requests(told: Told) -> list[str]:
@@ -336,7 +342,7 @@ def _told_replays(told: Told) -> list[str]:
     if found["count"] <= 1:
         return []
     shown = ("elected", "elected_unclean", "initialized", "isr_shrunk", "offline", "never_led")
-    keys = _telling_keys(told)
+    keys = told["several"]
     rows = [(*(row[key] for key in keys), *(row[name] for name in shown)) for row in found["first"]]
     headings = (
         *keys,

@@ -8,9 +8,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from understudy import publish
-from understudy.names import SCENARIO_KEY
+from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.questions.what_if.impact import CANNOT_DECIDE, SAFE, UNSAFE, WARNINGS, WORST_FIRST
-from understudy.report.summary import first_rows, refusals, told_tables
+from understudy.report.summary import are_several, first_rows, refusals, several_of, told_tables
 from understudy.report.tables import amount, listed, table, wrapped
 from understudy.schemas import RISKS
 
@@ -53,6 +53,8 @@ def gather(spark: SparkSession, root: str, run_id: str, *, topic: str | None, li
         F.array_sort(F.array_distinct(F.flatten(F.collect_set("internal_topics")))).alias(
             "internal_topics"
         ),
+        F.count_distinct(*SNAPSHOT_KEY).alias("snapshots"),
+        *are_several(SNAPSHOT_KEY),
     ).first()
     totals = row.asDict() if row is not None else {}
     at_risk, named = first_rows(
@@ -64,6 +66,8 @@ def gather(spark: SparkSession, root: str, run_id: str, *, topic: str | None, li
     )
     return {
         "scenarios": scenarios,
+        "snapshots": totals.get("snapshots", 0),
+        "several": several_of(totals, SNAPSHOT_KEY),
         "verdicts": {name: totals.get(name, 0) for name in WORST_FIRST},
         "risks": {risk: totals.get(risk, 0) for risk in RISKS},
         "internal_topics": totals.get("internal_topics", []),
@@ -102,13 +106,18 @@ def as_text(told: Told) -> str:
 def _headline(told: Told) -> str:
     parts = [f"{told['verdicts'][v]:,} {word}" for v, word in _VERDICTS.items()]
     counted = [part for part in parts if not part.startswith("0 ")]
-    scenarios = amount(told["scenarios"]["count"], "scenario")
-    return f"Verdict: {told['verdict']}. Of {scenarios}: {', '.join(counted)}."
+    return f"Verdict: {told['verdict']}. Of {how_many(told)}: {', '.join(counted)}."
+
+
+def how_many(told: Told) -> str:
+    """``12 scenarios``, or ``36 scenarios over 3 snapshots``."""
+    over = f" over {told['snapshots']:,} snapshots" if told["snapshots"] > 1 else ""
+    return amount(told["scenarios"]["count"], "scenario") + over
 
 
 def _told_scenarios(told: Told) -> list[str]:
     found = told["scenarios"]
-    keys = _telling_keys(found["first"])
+    keys = told["several"]
     rows = [
         (
             *(row[key] for key in keys),
@@ -131,11 +140,6 @@ def _told_scenarios(told: Told) -> list[str]:
     ]
 
 
-def _telling_keys(rows: list[Told]) -> list[str]:
-    """A column that says the same everywhere says nothing."""
-    return [key for key in SCENARIO_KEY[:2] if len({row[key] for row in rows}) > 1]
-
-
 def _told_risks(told: Told) -> list[str]:
     rows = [(told["risks"][risk], risk, meaning) for risk, meaning in RISK_MEANINGS.items()]
     return ["Risks that come true", *table(("scenarios", "risk", ""), rows)]
@@ -151,7 +155,7 @@ def _told_partitions(told: Told) -> list[str]:
     found = told["at_risk"]
     if not found["count"]:
         return []
-    keys = _telling_keys(found["first"])
+    keys = told["several"]
     rows = [
         (
             f"{row['topic']}-{row['partition']}",
