@@ -24,6 +24,7 @@ from understudy.commands.verdicts import (
     Cluster,
     broker_id,
     cluster_of,
+    ignore_unsavable_argument,
 )
 from understudy.errors import BadInputError, UsageError
 from understudy.moments import duration
@@ -40,11 +41,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max", type=count, metavar="N", help="name up to N brokers, these included, that may go"
     )
-    parser.add_argument(
-        "--ignore-unsavable",
-        action="store_true",
-        help="partitions with as many replicas as min ISR or fewer do not count",
-    )
+    ignore_unsavable_argument(parser)
     parser.add_argument("--max-age", metavar="T", help="an older snapshot decides nothing: 2h, 30m")
     parser.add_argument(
         "--topic", type=regex, metavar="REGEX", help="list these topics only; all count"

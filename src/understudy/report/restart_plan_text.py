@@ -9,7 +9,7 @@ from understudy.report.tables import amount, of_which, size, table, wrapped
 _VERDICTS: Final = {"yes": "yes", "no": "no", "cannot-decide": "cannot decide"}
 _TOO_FEW: Final = {
     "replicas": "no more replicas than min ISR",
-    "in_sync": "no more in sync than min ISR",
+    "in_sync": "no more in sync than min ISR now: wait for the others",
 }
 
 
@@ -85,9 +85,10 @@ def _unsavable(told: dict[str, Any]) -> list[str]:
         (f"{u['topic']}-{u['partition']}", u["in_sync"], u["min_isr"], _TOO_FEW[u["too_few"]])
         for u in told["unsavable"]
     ]
-    count = told["unsavable_count"]
+    count, only_now = told["unsavable_count"], told["unsavable_now_count"]
+    until = f", {only_now:,} of them until replicas have caught up" if only_now else ""
     return [
-        f"No order saves {amount(count, 'partition')}{of_which(len(rows), count)}",
+        f"No order saves {amount(count, 'partition')}{until}{of_which(len(rows), count)}",
         *table(("partition", "in sync", "min ISR", ""), rows),
     ]
 
