@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from understudy.commands.diff import LEGEND
 from understudy.errors import UsageError
 from understudy.questions import explain
 from understudy.report import diff_text, explain_text
@@ -111,7 +112,7 @@ def test_differences_in_words() -> None:
             },
         },
     }
-    assert diff_text.as_text(told) == (
+    assert diff_text.as_text(told, legend=LEGEND) == (
         "From s1 of c\n"
         "to   s2 of c, taken at 2026-01-01T00:00:00.000Z\n"
         "\n"
@@ -119,4 +120,8 @@ def test_differences_in_words() -> None:
         "  diff  what  how\n"
         "  C     t-4   leader 1 → unknown\n"
         "  I     t-4   leader 2\n"
+        "\n"
+        "diff: I only PATH_B has it, D only PATH_A has it, C it changed.\n"
     )
+    told["differences"] = {}
+    assert diff_text.as_text(told, legend=LEGEND).endswith("\n\nNothing is different.\n")

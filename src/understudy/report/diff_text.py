@@ -75,7 +75,8 @@ def _told(row: Told) -> Told:
 # --- Telling -----------------------------------------------------------------------------------
 
 
-def as_text(told: Told) -> str:
+def as_text(told: Told, *, legend: str) -> str:
+    """What is different, for a person; *legend* says what the letters in front mean."""
     left, right = told["left"], told["right"]
     blocks = [
         [
@@ -85,8 +86,8 @@ def as_text(told: Told) -> str:
         ],
         *(_block(name, found) for name, found in told["differences"].items() if found["count"]),
     ]
-    if not any(found["count"] for found in told["differences"].values()):
-        blocks.append(["Nothing is different."])
+    is_different = any(found["count"] for found in told["differences"].values())
+    blocks.append([legend if is_different else "Nothing is different."])
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
