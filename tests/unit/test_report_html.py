@@ -128,6 +128,11 @@ def test_the_snapshot_is_named_where_there_are_several() -> None:
     assert "snapshot scenario" not in " ".join(Seen(what_if_page.as_html(what_if())).texts)
 
 
+def test_the_request_storm_has_a_unit() -> None:
+    told = " ".join(Seen(what_if_page.as_html(what_if())).texts)
+    assert "Request storm Bytes of requests the controller sends to each broker, estimated." in told
+
+
 def test_a_restart_plan_says_whether_to_act_upon_it() -> None:
     told = " ".join(Seen(what_if_page.as_html(what_if())).texts)
     assert "May they be restarted: no." in told

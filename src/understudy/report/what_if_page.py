@@ -25,6 +25,7 @@ Told = dict[str, Any]
 
 _REQUESTS: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
 _BYTES: Final = ("leader_and_isr_bytes", "update_metadata_bytes", "stop_replica_bytes")
+_STORM: Final = "Bytes of requests the controller sends to each broker, estimated."
 _HEADINGS: Final = {"cluster": "cluster", "snapshot_id": "snapshot"}
 _COUNTS: Final = {
     "unavailable": "offline",
@@ -120,12 +121,12 @@ def _worst_failure(focus: Mapping[str, str], where: str, found: Told, *, has_pai
     )
     sent = [(name, [row[part] or 0 for part in _BYTES]) for name, row in names]
     storm = charts.stacked_bars(
-        "Bytes of requests the controller sends to each broker",
+        _STORM.removesuffix("."),
         _REQUESTS,
         [(name, parts, size(sum(parts))) for name, parts in sent],
     )
     known = any(row[part] is not None for row in rows for part in _BYTES)
-    told = charts.figure("Request storm", "What the controller sends to each broker.", storm)
+    told = charts.figure("Request storm", _STORM, storm)
     worst = "The worst failure but for pairs" if has_pairs else "The worst failure"
     return section(
         f"If it happens: {focus['scenario']}",
