@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import re
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from zipfile import ZipFile
@@ -262,6 +264,18 @@ def test_progress_off_a_terminal_is_a_line_per_table(capsys: pytest.CaptureFixtu
     progress.close()
     assert capsys.readouterr().err == "writing tables\nwrote requests: 1,200 rows\n"
     assert progress.text().startswith("[######..................] writing tables 1/4, 3/15 tasks")
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_off_a_terminal_only_steps_that_take_long_are_told_of(*, quiet: bool) -> None:
+    out = io.StringIO()
+    progress = Progress(out, live=False, verbose=False, quiet=quiet, long_seconds=0.05)
+    progress.doing("writing tables", tables=4)
+    time.sleep(0.6)
+    progress.close()
+    told = [line for line in out.getvalue().splitlines() if "writing tables 0/4, " in line]
+    assert bool(told) is not quiet
+    assert len(told) <= 4  # after 0.05, 0.1, 0.2 and 0.4 seconds
 
 
 def test_the_bundle_is_the_package_and_the_same_every_time(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def running(
     if is_this_machines():
         _check_inputs([path for path in reads if path is not None], root)
     with (
-        showing(verbose=args.verbose) as progress,
+        showing(verbose=args.verbose, quiet=args.json) as progress,
         session(name) as spark,
         watching(spark, progress),
     ):
@@ -207,7 +207,11 @@ def add_arguments(verb: Verb, parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"list at most N of anything (default {DEFAULT_LIMIT}); counts are always true",
     )
-    parser.add_argument("--verbose", action="store_true", help="say what is going on, line by line")
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="say what is going on, line by line; else only what takes long is told",
+    )
 
 
 def paths_argument(parser: argparse.ArgumentParser) -> None:
