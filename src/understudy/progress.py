@@ -39,6 +39,7 @@ class Progress:
         self._out = out
         self._live = live
         self._verbose = verbose
+        self._quiet = quiet and not verbose
         self._long_seconds = long_seconds
         self._started = time.monotonic()
         self._doing = "starting Spark"
@@ -57,6 +58,13 @@ class Progress:
         self._doing, self._tables, self._since = what, (0, tables), time.monotonic()
         if self._verbose and not self._live:
             self._line(what)
+
+    def note(self, text: str) -> None:
+        """Something to know before the work is done."""
+        if self._live:
+            self._line(f"\r\x1b[Kunderstudy: {text}")
+        elif not self._quiet:
+            self._line(f"understudy: {text}")
 
     def table(self, name: str, rows: int) -> None:
         """One table is finished."""

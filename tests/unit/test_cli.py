@@ -266,6 +266,22 @@ def test_progress_off_a_terminal_is_a_line_per_table(capsys: pytest.CaptureFixtu
     assert progress.text().startswith("[######..................] writing tables 1/4, 3/15 tasks")
 
 
+@pytest.mark.parametrize(
+    ("mode", "told"),
+    [
+        ({"live": False, "verbose": False}, "understudy: many\n"),
+        ({"live": False, "verbose": True, "quiet": True}, "understudy: many\n"),
+        ({"live": False, "verbose": False, "quiet": True}, ""),
+    ],
+)
+def test_a_note_is_told_unless_a_program_is_listening(mode: dict[str, bool], told: str) -> None:
+    out = io.StringIO()
+    progress = Progress(out, **mode)
+    progress.note("many")
+    progress.close()
+    assert out.getvalue() == told
+
+
 @pytest.mark.parametrize("quiet", [False, True])
 def test_off_a_terminal_only_steps_that_take_long_are_told_of(*, quiet: bool) -> None:
     out = io.StringIO()
