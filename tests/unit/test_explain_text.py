@@ -10,6 +10,7 @@ from understudy.commands.diff import LEGEND
 from understudy.errors import UsageError
 from understudy.questions import explain
 from understudy.report import diff_text, explain_text
+from understudy.report.tables import how_to_see_more
 
 NOW: dict[str, Any] = {
     "cluster": "c",
@@ -51,6 +52,14 @@ def test_a_led_partition() -> None:
         "What happened\n"
         "  No earlier snapshot shows it any different.\n"
     )
+
+
+def test_a_story_that_is_not_told_whole_says_so() -> None:
+    past = {"count": 3, "first": []}
+    told = explain_text.as_text({"partition": "t-0", "now": NOW, "past": past, "next": []})
+    assert "What happened: 3 snapshots with something new (the last 0 follow)\n" in told
+    assert "--limit N" in how_to_see_more(told, 0)
+    assert how_to_see_more(story(), 0) == ""
 
 
 @pytest.mark.parametrize(
