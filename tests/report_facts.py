@@ -53,6 +53,8 @@ def what_if(name: str = "orders", **changes: object) -> dict[str, Any]:
     worst = scenario(f"rack:{name}", [1, 2], cluster=name, snapshot_id=name, reason=name)
     pair = scenario("pair:1,2", [1, 2])
     at_risk = {
+        "cluster": name,
+        "snapshot_id": name,
         "topic": name,
         "partition": 7,
         "scenario": f"rack:{name}",
@@ -67,6 +69,8 @@ def what_if(name: str = "orders", **changes: object) -> dict[str, Any]:
         "verdict": "unsafe",
         "notes": [name],
         "scenarios": {"count": 41, "first": [worst]},
+        "snapshots": 1,
+        "several": [],
         "verdicts": {"unsafe": 40, "cannot-decide": 0, "warnings": 0, "safe": 1},
         "risks": {
             "rf1_offline": 0,

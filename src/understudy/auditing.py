@@ -24,6 +24,7 @@ from understudy.progress import Progress
 from understudy.questions.audit import audit, exposure, ledger
 from understudy.questions.audit.ledger import History, Key, Seen
 from understudy.questions.audit.rule_set import RuleSet
+from understudy.report.tables import amount
 from understudy.snapshot import Snapshots
 from understudy.sources import store
 
@@ -137,8 +138,11 @@ def run(
         return Done(None, 0, given.clusters, {}, _standing(known, given.clusters, asked))
     started = publish.Run.start(JOB, input_digest=_digest(todo), config_digest=rules, now=now)
     tell = progress.table if progress is not None else None
+    judged = sum(len(history.asked) for history in todo)
     if progress is not None:
-        progress.doing("judging", tables=6 if given.read is None else 7)
+        progress.doing(
+            f"judging {amount(judged, 'snapshot')}", tables=6 if given.read is None else 7
+        )
     counts, up = _judge(spark, given, out, started, todo=todo, rules=asked.rules, tell=tell)
     found = publish.read_runs(spark, out, "findings", [started.run_id])
     tables = {
@@ -151,7 +155,6 @@ def run(
     written = publish.read_runs(spark, out, "audited", [started.run_id])
     standing = _standing(_with(known, written), given.clusters, asked)
     publish.commit(spark, out, started, counts, verdict=standing.verdict)
-    judged = sum(len(history.asked) for history in todo)
     return Done(started.run_id, judged, given.clusters, counts, standing)
 
 

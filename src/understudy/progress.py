@@ -1,4 +1,6 @@
-"""Says how long work is coming along: a line that rewrites itself on a terminal, else one per step.
+"""Says how work is coming along: by a line that rewrites itself on a terminal, else by a few lines.
+
+Off a terminal a step that takes long is told of, and again each time it has taken twice as long.
 
 Everything goes to standard error, so that what a command answers stays alone on standard output.
 """
@@ -19,30 +21,50 @@ if TYPE_CHECKING:
 _BAR: Final = 24
 _WIDTH: Final = 98
 _REDRAW_SECONDS: Final = 0.25
+_LONG_SECONDS: Final = 10.0
 
 
 class Progress:
     """The state of the work, and the line that shows it."""
 
-    def __init__(self, out: TextIO, *, live: bool, verbose: bool) -> None:
+    def __init__(
+        self,
+        out: TextIO,
+        *,
+        live: bool,
+        verbose: bool,
+        quiet: bool = False,
+        long_seconds: float = _LONG_SECONDS,
+    ) -> None:
         self._out = out
         self._live = live
         self._verbose = verbose
+        self._quiet = quiet and not verbose
+        self._long_seconds = long_seconds
         self._started = time.monotonic()
         self._doing = "starting Spark"
+        self._since = self._started
         self._tables = (0, 0)
         self._tasks = (0, 0)
         self._over = Event()
         self._lock = Lock()
-        self._drawer = Thread(target=self._draw_until_over, daemon=True)
-        if live:
-            self._drawer.start()
+        tell = self._draw_until_over if live else self._tell_until_over
+        self._teller = Thread(target=tell, daemon=True)
+        if live or not (verbose or quiet):
+            self._teller.start()
 
     def doing(self, what: str, *, tables: int = 0) -> None:
         """Name the step that begins now; *tables* is how many it will finish."""
-        self._doing, self._tables = what, (0, tables)
+        self._doing, self._tables, self._since = what, (0, tables), time.monotonic()
         if self._verbose and not self._live:
             self._line(what)
+
+    def note(self, text: str) -> None:
+        """Something to know before the work is done."""
+        if self._live:
+            self._line(f"\r\x1b[Kunderstudy: {text}")
+        elif not self._quiet:
+            self._line(f"understudy: {text}")
 
     def table(self, name: str, rows: int) -> None:
         """One table is finished."""
@@ -59,21 +81,25 @@ class Progress:
 
     def close(self) -> None:
         self._over.set()
-        if self._live and self._drawer.is_alive():
-            self._drawer.join()
+        if self._teller.is_alive():
+            self._teller.join()
+        if self._live:
             self._out.write("\r\x1b[K")
             self._out.flush()
 
     def text(self) -> str:
+        done, of = self._tables
+        filled = _BAR * done // of if of else 0
+        bar = f"[{'#' * filled}{'.' * (_BAR - filled)}] " if of else ""
+        return f"{bar}{self._plain_text()}"[:_WIDTH]
+
+    def _plain_text(self) -> str:
         (done, of), (finished, planned) = self._tables, self._tasks
-        parts = [self._doing]
-        if of:
-            filled = _BAR * done // of
-            parts = [f"[{'#' * filled}{'.' * (_BAR - filled)}] {self._doing} {done}/{of}"]
+        parts = [f"{self._doing} {done}/{of}" if of else self._doing]
         if planned:
             parts.append(f"{finished:,}/{planned:,} tasks")
         parts.append(f"{time.monotonic() - self._started:.0f} s")
-        return ", ".join(parts)[:_WIDTH]
+        return ", ".join(parts)
 
     def _line(self, text: str) -> None:
         self._out.write(text + "\n")
@@ -84,14 +110,27 @@ class Progress:
             self._out.write(f"\r\x1b[K{self.text()}")
             self._out.flush()
 
+    def _tell_until_over(self) -> None:
+        told_of, due = self._since, self._since + self._long_seconds
+        while not self._over.wait(min(1.0, self._long_seconds)):
+            since, now = self._since, time.monotonic()
+            if since != told_of:
+                told_of, due = since, since + self._long_seconds
+            if now >= due:
+                self._line(f"understudy: {self._plain_text()}")
+                due = since + 2 * (now - since)
+
 
 @contextmanager
 def showing(*, verbose: bool = False, quiet: bool = False) -> Iterator[Progress]:
-    """Progress on standard error: live on a terminal, line by line elsewhere if *verbose*."""
-    live = sys.stderr.isatty() and not quiet
+    """Progress on standard error: live on a terminal, elsewhere in lines.
+
+    Elsewhere it is each step if *verbose*, else those that take long unless *quiet*.
+    """
+    live = sys.stderr.isatty()
     # A way of our own to the terminal: standard error is not ours while the JVM starts.
     with os.fdopen(os.dup(2), "w", encoding="utf-8") if live else nullcontext(sys.stderr) as out:
-        progress = Progress(out, live=live, verbose=verbose)
+        progress = Progress(out, live=live, verbose=verbose, quiet=quiet)
         try:
             yield progress
         finally:

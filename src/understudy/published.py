@@ -55,12 +55,16 @@ def visible_runs(spark: SparkSession, root: str) -> DataFrame:
     """The rows of the runs published to *root* that no tombstone hides."""
     root = plain(root)
     if not _exists(spark, f"{root}/runs"):
-        raise BadInputError(f"{root}: no run was ever published there (it has no runs/)")
+        raise never_published(root)
     runs = spark.read.schema(schemas.RUNS).parquet(f"{root}/runs").select(*schemas.RUNS.names)
     if not _exists(spark, f"{root}/tombstones"):
         return runs
     hidden = spark.read.schema(TOMBSTONES).parquet(f"{root}/tombstones").select("run_id")
     return runs.join(F.broadcast(hidden), "run_id", "left_anti")
+
+
+def never_published(root: str) -> BadInputError:
+    return BadInputError(f"{root}: no run was ever published there (it has no runs/)")
 
 
 def hidden_runs(spark: SparkSession, root: str) -> dict[str, datetime]:

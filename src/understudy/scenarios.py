@@ -24,6 +24,7 @@ from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
 from understudy.sources import document as D
 from understudy.sources import documents
+from understudy.sources.local_paths import NO_FILE_THERE, plain
 
 Read = Callable[[D.Json, D.Where, D.Problems], object]
 
@@ -285,11 +286,11 @@ def read(spark: SparkSession, path: str) -> list[Scenario]:
     """The scenarios in a file, directory or glob; their bytes are small and come to the driver."""
     files = documents.files(spark, [path]).collect()
     if not files:
-        raise BadInputError(f"{path}: there is no file")
+        raise BadInputError(f"{path}: {NO_FILE_THERE}")
     found: list[Scenario] = []
     problems: list[str] = []
     for file in sorted(files, key=lambda row: str(row.path)):
-        source = documents.plain(file.path)
+        source = plain(file.path)
         if file.content is None:
             problems.append(f"{source}: larger than {documents.MAX_FILE_BYTES:,} bytes")
             continue

@@ -116,15 +116,29 @@ def _is_launched_by_spark() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
+def is_this_machines() -> bool:
+    """Whether a session would be started in here, and a path without a scheme be a file of here.
+
+    Of any other Spark only itself knows what its paths mean.
+    """
+    hadoop = any(name in os.environ for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"))
+    other_files = hadoop or "fs.default" in os.environ.get("PYSPARK_SUBMIT_ARGS", "")
+    started = _is_launched_by_spark() or SparkSession.getActiveSession() is not None
+    return not started and not other_files and _is_plain_environment()
+
+
+def _is_plain_environment() -> bool:
+    """Whether nothing in the environment names another Spark than one in here."""
+    named = ("SPARK_CONF_DIR", "SPARK_HOME", "MASTER", "SPARK_REMOTE")
+    submitted = os.environ.get("PYSPARK_SUBMIT_ARGS", "")
+    elsewhere = re.search(r"--master|--remote|--properties-file|spark\.master", submitted)
+    return not elsewhere and not any(name in os.environ for name in named)
+
+
 def _default_environment() -> None:
     """What a plain ``understudy`` on somebody's machine needs; whatever is set already wins."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    configured = any(name in os.environ for name in ("SPARK_CONF_DIR", "SPARK_HOME", "MASTER"))
-    submitted = os.environ.get("PYSPARK_SUBMIT_ARGS", "")
-    elsewhere = "SPARK_REMOTE" in os.environ or re.search(
-        r"--master|--remote|--properties-file|spark\.master", submitted
-    )
-    if not configured and not elsewhere and _LOCAL_CONF.is_dir():
+    if _is_plain_environment() and _LOCAL_CONF.is_dir():
         os.environ["SPARK_CONF_DIR"] = str(_LOCAL_CONF)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 

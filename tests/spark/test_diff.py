@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from clusters import Document, random_cluster, rows_of
 from commands import told
 from understudy import cli, sources
+from understudy.commands.diff import LEGEND
 from understudy.questions import diff
 from understudy.report import diff_text
 
@@ -119,7 +120,7 @@ def test_command(capsys: pytest.CaptureFixture[str]) -> None:
         if row["diff"] == "C":
             assert set(row["changes"]) == row["left"].keys() == row["right"].keys()
 
-    assert "→" in diff_text.as_text(answer)
+    assert "→" in diff_text.as_text(answer, legend=LEGEND)
 
 
 def test_a_snapshot_is_no_different_from_itself(capsys: pytest.CaptureFixture[str]) -> None:

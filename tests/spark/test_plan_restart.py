@@ -81,6 +81,9 @@ def test_a_plan_holds_for_every_partition(spark: SparkSession, tmp_path: Path) -
     with answered(snapshots, Asked(known, tuple(sorted(brokers)), (), {})) as found:
         assert found.totals.partitions == len(partitions)
         assert found.totals.unsavable == len(led) > 0
+        behind = [u for u in found.told(limit=200)["unsavable"] if u["replicas"] > u["min_isr"]]
+        assert found.totals.unsavable_now == len(behind) > 0
+        assert {u["too_few"] for u in behind} == {"in_sync"}
         assert sorted(b for each in found.rounds for b in each) == sorted(brokers)
         demands = [*savable.values(), *led]
         assert all(checker.is_safe(each, demands) for each in found.rounds)
@@ -161,6 +164,10 @@ def test_from_end_to_end(
     answer = told(capsys, 0, "plan-restart", "--snapshot", path, *ignoring)
     assert sorted(answer["rounds"]) == [[1], [2], [3], [4], [5], [6]]
     assert answer["rounds"][-1] == [1]  # the controller's
+    doc["topics"].append({"name": "behind", "partitions": [partition([3, 2, 1], (3, 1, [3]))]})
+    behind = write(tmp_path / "behind.json", doc)
+    answer = told(capsys, 2, "plan-restart", "--snapshot", behind, *ignoring)
+    assert (answer["unsavable_count"], answer["unsavable_now_count"]) == (2, 1)
     answer = told(capsys, 0, "plan-restart", "--snapshot", path, "--brokers", "3,4")
     assert answer["rounds"] == [[3, 4]]
     answer = told(capsys, 3, "plan-restart", "--snapshot", path, "--max-age", "2h")

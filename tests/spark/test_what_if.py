@@ -142,6 +142,7 @@ def test_the_command_from_documents_to_a_verdict(
     assert answer["verdict"] == "unsafe"
     assert answer["verdicts"] == {"unsafe": 4, "cannot-decide": 0, "warnings": 1, "safe": 0}
     assert answer["internal_topics"] == ["__consumer_offsets"]
+    assert (answer["snapshots"], answer["several"]) == (1, [])
     worst = answer["scenarios"]["first"][0]
     assert worst["scenario"] == "rack:b"
     # orders-2 refused acks=all before: that the failure takes its leader, too, is no news to those.
@@ -163,6 +164,18 @@ def test_the_command_from_documents_to_a_verdict(
     assert not [key for key in partitions if key[1] == "going"]
     again = told(capsys, 2, "whatif", path, "--every", "broker", "--fail", "rack:b", "--out", out)
     assert again["already_published"]
+
+
+@pytest.mark.usefixtures("spark")
+def test_several_snapshots_are_told_apart_though_one_row_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    later = small_cluster() | {"snapshot_id": "later"}
+    path = written(tmp_path, [small_cluster(), later])
+    command = ["whatif", path, "--fail", "broker:1", "--out", str(tmp_path / "out"), "--limit", "1"]
+    answer = told(capsys, 4, *command)
+    assert (answer["scenarios"]["count"], len(answer["scenarios"]["first"])) == (2, 1)
+    assert (answer["snapshots"], answer["several"]) == (2, ["snapshot_id"])
 
 
 @pytest.mark.usefixtures("spark")

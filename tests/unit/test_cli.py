@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+import io
 import json
 import re
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from zipfile import ZipFile
@@ -13,6 +16,7 @@ from zipfile import ZipFile
 import pytest
 
 from understudy import bundle, cli, session
+from understudy.commands import verb
 from understudy.commands.verb import Verb
 from understudy.errors import BadInputError, EnvironmentTooOldError
 from understudy.progress import Progress
@@ -188,14 +192,61 @@ def test_a_java_home_without_java_is_told_so(
 
 
 def test_tables_line_up_and_keep_to_the_width() -> None:
-    lines = tables.table(
-        ("broker", "what", "why"), [(7, "a", "x" * 200), (1200, "long", None)], width=40
-    )
-    assert lines == [
+    rows = [(7, "a", "no ISR member is online, and unclean-election is off"), (1200, "long", None)]
+    assert tables.table(("broker", "what", "why"), rows, width=80) == [
         "  broker  what  why",
-        "       7  a     " + "x" * 23 + "…",
+        "       7  a     no ISR member is online, and unclean-election is off",
         "   1,200  long  -",
     ]
+    assert tables.table(("broker", "what", "why"), rows, width=50) == [
+        "  broker  what  why",
+        "       7  a     no ISR member is online, and",
+        "                unclean-election is off",
+        "   1,200  long  -",
+    ]
+
+
+def test_a_last_column_without_room_stands_below_its_row() -> None:
+    rows = [(7, "a", "no ISR member is online, and unclean election is off"), (1200, "long", "")]
+    assert tables.table(("broker", "what", "why"), rows, width=45) == [
+        "  broker  what",
+        "      why",
+        "       7  a",
+        "      no ISR member is online, and unclean",
+        "      election is off",
+        "   1,200  long",
+    ]
+
+
+def test_only_the_longest_names_are_cut_and_how_to_see_them_is_said() -> None:
+    rows = [("orders-and-invoices-of-the-shop-17", "shop-eu-2026-03-01", 7, 7)]
+    lines = tables.table(("partition", "snapshot", "leader", "epoch"), rows, width=62)
+    assert lines == [
+        "  partition                  snapshot            leader  epoch",
+        "  orders-and-i…-the-shop-17  shop-eu-2026-03-01       7      7",
+        "  (… is what did not fit: --json shows it, as does a greater COLUMNS)",
+    ]
+    below = tables.table(("partition", "risk"), [("x" * 60, "unavailable")], width=40)
+    assert below[2:4] == ["  " + "x" * 18 + "…" + "x" * 17, "      unavailable"]
+    many = tables.table(("n",) * 20, [tuple(range(1000, 1020))], width=40)
+    assert [line for line in many[:2] if len(line) > 40] == []
+    assert many[2].startswith("  (… is what did not fit")
+
+
+def test_a_list_that_is_not_whole_says_how_to_make_it_longer(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    args = argparse.Namespace(json=False, limit=20, verb="runs")
+
+    def shown(count: int) -> str:
+        told = {"count": count, "first": range(20)}
+        verb.answer(args, told, lambda facts: tables.listed(facts, "run") + "\n")
+        return capsys.readouterr().out
+
+    assert shown(20) == "20 runs\n"
+    assert shown(21) == (
+        "21 runs (the first 20 follow)\n\nLists end after 20: --limit N makes them longer.\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -213,6 +264,34 @@ def test_progress_off_a_terminal_is_a_line_per_table(capsys: pytest.CaptureFixtu
     progress.close()
     assert capsys.readouterr().err == "writing tables\nwrote requests: 1,200 rows\n"
     assert progress.text().startswith("[######..................] writing tables 1/4, 3/15 tasks")
+
+
+@pytest.mark.parametrize(
+    ("mode", "told"),
+    [
+        ({"live": False, "verbose": False}, "understudy: many\n"),
+        ({"live": False, "verbose": True, "quiet": True}, "understudy: many\n"),
+        ({"live": False, "verbose": False, "quiet": True}, ""),
+    ],
+)
+def test_a_note_is_told_unless_a_program_is_listening(mode: dict[str, bool], told: str) -> None:
+    out = io.StringIO()
+    progress = Progress(out, **mode)
+    progress.note("many")
+    progress.close()
+    assert out.getvalue() == told
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_off_a_terminal_only_steps_that_take_long_are_told_of(*, quiet: bool) -> None:
+    out = io.StringIO()
+    progress = Progress(out, live=False, verbose=False, quiet=quiet, long_seconds=0.05)
+    progress.doing("writing tables", tables=4)
+    time.sleep(0.6)
+    progress.close()
+    told = [line for line in out.getvalue().splitlines() if "writing tables 0/4, " in line]
+    assert bool(told) is not quiet
+    assert len(told) <= 4  # after 0.05, 0.1, 0.2 and 0.4 seconds
 
 
 def test_the_bundle_is_the_package_and_the_same_every_time(tmp_path: Path) -> None:

@@ -121,6 +121,14 @@ def _leadership_left_broker_1(out: Outcome) -> None:
     assert set(out.told(LAI, 4)) == {2, 3}
 
 
+def test_e17b_a_broker_that_is_shutting_down_is_a_reason_to_have_no_leader() -> None:
+    out = failover(cluster({"a": [partition([1], (1, 4, [1]))]}, live=[2], shutting_down=[1]))
+    assert out.partition()["outcome"] == "offline"
+    assert "each broker is down or shutting down" in out.partition()["reason"]
+    (decision,) = out.tables["decisions"]
+    assert decision["candidates"] == ((1, "shutting_down"),)
+
+
 def test_forgetting_controller_knows_neither_offline_dirs_nor_shutting_down_brokers() -> None:
     healthy = partition([1, 2, 3], (1, 4, [1, 2, 3]), offline_dirs=[1])
     doc = cluster({"a": [healthy]}, live=[1, 3], shutting_down=[2])

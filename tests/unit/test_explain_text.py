@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from understudy.commands.diff import LEGEND
 from understudy.errors import UsageError
 from understudy.questions import explain
 from understudy.report import diff_text, explain_text
+from understudy.report.tables import how_to_see_more
 
 NOW: dict[str, Any] = {
     "cluster": "c",
@@ -50,6 +52,14 @@ def test_a_led_partition() -> None:
         "What happened\n"
         "  No earlier snapshot shows it any different.\n"
     )
+
+
+def test_a_story_that_is_not_told_whole_says_so() -> None:
+    past = {"count": 3, "first": []}
+    told = explain_text.as_text({"partition": "t-0", "now": NOW, "past": past, "next": []})
+    assert "What happened: 3 snapshots with something new (the last 0 follow)\n" in told
+    assert "--limit N" in how_to_see_more(told, 0)
+    assert how_to_see_more(story(), 0) == ""
 
 
 @pytest.mark.parametrize(
@@ -111,12 +121,16 @@ def test_differences_in_words() -> None:
             },
         },
     }
-    assert diff_text.as_text(told) == (
+    assert diff_text.as_text(told, legend=LEGEND) == (
         "From s1 of c\n"
         "to   s2 of c, taken at 2026-01-01T00:00:00.000Z\n"
         "\n"
-        "10 partitions: 7 unchanged, 2 changed, 1 inserted (the first 2 of 3 follow)\n"
+        "10 partitions: 7 unchanged, 2 changed, 1 inserted (the first 2 follow)\n"
         "  diff  what  how\n"
         "  C     t-4   leader 1 → unknown\n"
         "  I     t-4   leader 2\n"
+        "\n"
+        "diff: I only PATH_B has it, D only PATH_A has it, C it changed.\n"
     )
+    told["differences"] = {}
+    assert diff_text.as_text(told, legend=LEGEND).endswith("\n\nNothing is different.\n")

@@ -260,9 +260,24 @@ def test_a_checkpoint_and_the_log_from_its_end() -> None:
     assert parsed.content.partitions[0][9:11] == ([2], 9)
     assert parsed.content.snapshot[6:8] == (4, 3)
     del files["00000000000000000010.log"]
-    assert directory(files).problems == (
-        "00000000000000000011.log: offsets 10 to 10 are in none of the files",
-    )
+    (said,) = directory(files).problems
+    missing, _, way_out = said.partition("; ")
+    assert missing == "00000000000000000011.log: offsets 10 to 10 are in none of the files"
+    assert way_out == f"{name} is whole: by itself it is the state at offset 9"
+    assert directory({name: base}).snapshot_id == "offset-9"
+
+
+def test_a_damaged_log_names_the_newest_checkpoint_that_can_be_used_instead() -> None:
+    older, newer = (f"{end:020}-0000000003.checkpoint" for end in (5, 10))
+    whole = checkpoint(TOPIC, partition(), epoch=3)
+    after = log([change(isr=[1])], [NO_OP], base=10, epoch=3)
+    files = {older: whole, newer: whole, "00000000000000000010.log": flipped(after, 70)}
+    (said,) = directory(files).problems
+    assert said.startswith("00000000000000000010.log, byte 0: ")
+    assert said.endswith(f"; {newer} is whole: by itself it is the state at offset 9")
+    first = f"{0:020}-0000000000.checkpoint"
+    (said,) = directory({first: checkpoint(TOPIC, epoch=0), LOG: flipped(GOOD, 70)}).problems
+    assert "is whole" not in said
 
 
 def test_a_segment_cut_short_before_the_last_is_damage() -> None:

@@ -77,7 +77,7 @@ def test_no_with_the_partitions_in_the_way() -> None:
         "So it is.\n"
         "Judged by snapshot s1 of c1, taken 2026-01-01T10:00:00+00:00.\n"
         "\n"
-        "In the way: 5 partitions (2 listed)\n"
+        "In the way: 5 partitions (the first 2 follow)\n"
         "  partition  what happens         risk\n"
         "  orders-7   no leader is left    unavailable\n"
         "  orders-9   acks=all is blocked  full_acks_produce_unavailable\n"

@@ -118,6 +118,21 @@ def test_the_verdict_and_true_counts_are_told() -> None:
     assert "Internal topics at risk:" in told
 
 
+def test_the_snapshot_is_named_where_there_are_several() -> None:
+    several = what_if("s7", snapshots=3, several=["snapshot_id"])
+    told = " ".join(Seen(what_if_page.as_html(several)).texts)
+    assert "Of 41 scenarios over 3 snapshots: 40 unsafe" in told
+    assert "Worst is rack:s7, snapshot s7: s7." in told
+    assert "snapshot scenario verdict" in told
+    assert "topic partition snapshot scenario led by" in told
+    assert "snapshot scenario" not in " ".join(Seen(what_if_page.as_html(what_if())).texts)
+
+
+def test_the_request_storm_has_a_unit() -> None:
+    told = " ".join(Seen(what_if_page.as_html(what_if())).texts)
+    assert "Request storm Bytes of requests the controller sends to each broker, estimated." in told
+
+
 def test_a_restart_plan_says_whether_to_act_upon_it() -> None:
     told = " ".join(Seen(what_if_page.as_html(what_if())).texts)
     assert "May they be restarted: no." in told

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
+from understudy.commands.plan_restart import judged
 from understudy.questions.restart import replay
 from understudy.questions.restart.answer import Asked, quorum_conflicts
 from understudy.questions.units import Broker, Cluster
@@ -70,6 +73,7 @@ def told(**changes: Any) -> dict[str, Any]:  # noqa: ANN401
         "is_exact": True,
         "apart": [1, 2],
         "unsavable_count": 0,
+        "unsavable_now_count": 0,
         "unsavable": [],
         "tightest": [
             {"round": 1, "brokers": [2, 3], "partitions": 7, "at_min_isr": 2, "spare": 0,
@@ -109,8 +113,34 @@ def test_no_says_why_and_what_it_would_be() -> None:
     assert "Rolling restart of 3 brokers: no.\nSo.\n" in text
     assert "The rounds below hold for all other partitions." in text
     assert "Down already, and not restarted: 9." in text
-    assert "No order saves 3 partitions (1 listed)\n" in text
-    assert "logs-0           1        1  no more replicas than min ISR" in text
+    assert "No order saves 3 partitions (the first 1 follow)\n" in text
+    assert "logs-0           1        1  no more replicas than min ISR\n" in text
+
+
+def test_those_that_are_only_behind_are_told_from_those_no_order_ever_saves() -> None:
+    behind = {"topic": "a", "partition": 7, "in_sync": 2, "min_isr": 2, "too_few": "in_sync"}
+    text = as_text(told(unsavable_count=3, unsavable_now_count=1, unsavable=[behind] * 3))
+    assert "\nNo order saves 3 partitions, 1 of them until replicas have caught up\n" in text
+    assert "no more in sync than min ISR now: wait for the others\n" in text
+
+
+@pytest.mark.parametrize(
+    ("unsavable", "only_now", "ignoring", "verdict", "reasons"),
+    [
+        (0, 0, False, "yes", None),
+        (3, 0, False, "no", "any restart of theirs blocks acks=all on 3 partitions"),
+        (3, 0, True, "yes", "ignored: 3 partitions with no more replicas than min ISR asks for"),
+        (3, 1, False, "no", "1 of them only because replicas are out of sync now: wait until"),
+        (3, 1, True, "no", "any restart of theirs blocks acks=all on 1 partition, whatever"),
+        (3, 1, True, "no", "; ignored: 2 partitions with no more replicas than min ISR asks for"),
+    ],
+)
+def test_only_what_never_can_be_saved_is_ignored(
+    unsavable: int, only_now: int, *, ignoring: bool, verdict: str, reasons: str | None
+) -> None:
+    found, why = judged(unsavable, only_now, ignoring=ignoring)
+    assert found == verdict
+    assert (why is None) if reasons is None else (reasons in str(why))
 
 
 def test_moves_and_what_is_in_the_way() -> None:
@@ -131,5 +161,5 @@ def test_moves_and_what_is_in_the_way() -> None:
     assert "3 rounds found, at least 2 needed." in text
     assert "In the way of 2 rounds: 1 set of brokers that may not go together\n" in text
     assert "  1, 2              4  t-1\n" in text
-    assert "2 rounds after 4 replica moves, at least 3 are needed (1 listed)\n" in text
+    assert "2 rounds after 4 replica moves, at least 3 are needed (the first 1 follow)\n" in text
     assert "  t-1           2   5  [1, 5]\n" in text

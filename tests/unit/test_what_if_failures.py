@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from understudy.commands.whatif import announcement
 from understudy.errors import BadInputError, UsageError
 from understudy.questions import units
 from understudy.questions.units import Broker, Cluster, Unit
-from understudy.questions.what_if.failures import AFTER, DURING, Asked, Case, cases
+from understudy.questions.what_if.failures import AFTER, DURING, Asked, Case, cases, how_many
 from understudy.scenarios import Scenario
 
 
@@ -42,6 +43,29 @@ def events(case: Case) -> list[dict[str, Any]]:
 def one(asked: Asked, cluster: Cluster) -> Case:
     (case,) = cases(asked, [cluster])
     return case
+
+
+def test_scenarios_are_counted_over_the_snapshots_they_are_about() -> None:
+    clusters = [zk("s1"), zk("s2"), kraft()]
+
+    def counted(asked: Asked) -> int:
+        return how_many(asked, cases(asked, clusters), clusters)
+
+    assert counted(Asked(every=("broker",))) == 3 * 3
+    assert counted(Asked(every=("broker", "pair"))) == 3 * (3 + 3)
+    assert counted(Asked(together=(units.parse("rack:b"),))) == 2
+    given = [Scenario("all", None, None, ()), Scenario("c", "c", None, ())]
+    assert counted(Asked(scenarios=tuple(given))) == 3 + 2
+    assert counted(Asked(scenarios=(Scenario("one", "c", "s2", ()),))) == 1
+
+
+def test_many_scenarios_over_several_snapshots_are_announced() -> None:
+    assert announcement(3000, 36_000) == (
+        "36,000 scenarios over 3,000 snapshots are judged, which may take long; to ask about one"
+        " snapshot give its document, or load it into a store of its own (load --at)"
+    )
+    assert announcement(1, 36_000) is None
+    assert announcement(3, 36) is None
 
 
 def test_units_are_read_as_they_are_written() -> None:

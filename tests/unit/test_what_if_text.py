@@ -33,6 +33,8 @@ def facts(**changes: Any) -> dict[str, Any]:  # noqa: ANN401
     }
     return {
         "verdict": "unsafe",
+        "snapshots": 1,
+        "several": [],
         "verdicts": {"unsafe": 1, "cannot-decide": 0, "warnings": 0, "safe": 1},
         "scenarios": {
             "count": 40,
@@ -70,10 +72,13 @@ def test_internal_topics_are_called_out() -> None:
 
 
 def test_snapshots_are_named_where_there_are_several() -> None:
-    first = [scenario("broker:1", "safe"), {**scenario("broker:1", "safe"), "snapshot_id": "s2"}]
-    told = as_text(facts(scenarios={"count": 2, "first": first}))
-    assert "snapshot_id" in told
-    assert "cluster" not in told.split("Tables in")[0]
+    """Also where those that are listed happen to be of one."""
+    lines = as_text(facts(snapshots=3, several=["snapshot_id"])).splitlines()
+    assert lines[0] == "Verdict: unsafe. Of 40 scenarios over 3 snapshots: 1 unsafe, 1 safe."
+    assert lines[3].split()[:3] == ["snapshot_id", "scenario", "verdict"]
+    assert lines[5].split()[:3] == ["s1", "broker:1", "unsafe"]
+    assert any(line.split()[:3] == ["orders-7", "s1", "broker:1"] for line in lines)
+    assert "snapshot_id" not in as_text(facts())
 
 
 def test_lines_keep_to_the_width_of_a_terminal() -> None:

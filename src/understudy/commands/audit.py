@@ -74,7 +74,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.verdict is not None:
         # An audit that dies must not leave the verdict of the one before it.
         files.write_whole(args.verdict, _as_json(_UNFINISHED))
-    with running("understudy audit", args) as (spark, progress):
+    with running("understudy audit", args, reads=[*args.paths, args.rules]) as (spark, progress):
         progress.doing("reading")
         asked = auditing.Asked(_rules(spark, args.rules), since, until)
         given = auditing.look(spark, args.paths)

@@ -80,7 +80,11 @@ def _run(args: argparse.Namespace) -> int:
 
     controllers, missing = chosen(args.profiles, args.releases, args.elr)
     labels = [each.label for each in controllers]
-    with running("understudy compare", args) as (spark, progress), ExitStack() as held:
+    reads = [*args.paths, args.scenarios]
+    with (
+        running("understudy compare", args, reads=reads) as (spark, progress),
+        ExitStack() as held,
+    ):
         progress.doing("reading")
         asked = [scenarios.FAILOVER]
         if args.scenarios is not None:

@@ -77,7 +77,8 @@ def _run(args: argparse.Namespace) -> int:
     from understudy.report import cut_sets_text, summary
 
     _check(args)
-    with running("understudy cutsets", args) as (spark, progress):
+    reads = [*args.paths, args.dependencies, args.weights, args.rates]
+    with running("understudy cutsets", args, reads=reads) as (spark, progress):
         progress.doing("reading")
         given = _Given(spark, args)
         snapshots = sources.read(spark, args.paths)

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from understudy.snapshot import Snapshots
 
 
+LEGEND: Final = "diff: I only PATH_B has it, D only PATH_A has it, C it changed."
+
+
 def _arguments(parser: argparse.ArgumentParser) -> None:
     for side in ("a", "b"):
         parser.add_argument(
@@ -38,7 +41,7 @@ def _run(args: argparse.Namespace) -> int:
     from understudy.report import diff_text
 
     with (
-        running("understudy diff", args) as (spark, progress),
+        running("understudy diff", args, reads=[args.path_a, args.path_b]) as (spark, progress),
         closing(_side(spark, args, "a")) as left,
         closing(_side(spark, args, "b")) as right,
     ):
@@ -51,7 +54,7 @@ def _run(args: argparse.Namespace) -> int:
                 diff.listing(diff.tables(left, right)), topic=args.topic, limit=args.limit
             ),
         }
-    return answer(args, told, diff_text.as_text)
+    return answer(args, told, lambda facts: diff_text.as_text(facts, legend=LEGEND))
 
 
 def _side(spark: SparkSession, args: argparse.Namespace, side: str) -> Snapshots:
@@ -79,6 +82,5 @@ VERB: Final = Verb(
     "understudy diff before.json after.json --topic 'orders.*'",
     _arguments,
     _run,
-    more="  understudy diff store store --at-a 2026-03-01T09:00:00Z\n\n"
-    "diff is I for what only PATH_B has, D for what only PATH_A has, C for what changed.\n",
+    more=f"  understudy diff store store --at-a 2026-03-01T09:00:00Z\n\n{LEGEND}\n",
 )

@@ -45,7 +45,8 @@ def _run(args: argparse.Namespace) -> int:
     from understudy.report import explain_text
 
     subject = explain.parse(args.partition)
-    with running("understudy explain", args) as (spark, progress):
+    reads = [args.snapshot]
+    with running("understudy explain", args, reads=reads, root=args.root) as (spark, progress):
         progress.doing("reading")
         if args.root is not None:
             told = _of_run(spark, args, subject)

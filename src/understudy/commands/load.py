@@ -61,7 +61,7 @@ def _run(args: argparse.Namespace) -> int:
         else size(args.max_uncompressed),
     )
     wanted.check()
-    with running("understudy load", args) as (spark, progress):
+    with running("understudy load", args, reads=args.paths) as (spark, progress):
         progress.doing("reading")
         snapshots = sources.load(spark, args.paths, wanted)
         told = store(

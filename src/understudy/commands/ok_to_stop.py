@@ -24,6 +24,7 @@ from understudy.commands.verdicts import (
     Cluster,
     broker_id,
     cluster_of,
+    ignore_unsavable_argument,
 )
 from understudy.errors import BadInputError, UsageError
 from understudy.moments import duration
@@ -40,11 +41,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max", type=count, metavar="N", help="name up to N brokers, these included, that may go"
     )
-    parser.add_argument(
-        "--ignore-unsavable",
-        action="store_true",
-        help="partitions with as many replicas as min ISR or fewer do not count",
-    )
+    ignore_unsavable_argument(parser)
     parser.add_argument("--max-age", metavar="T", help="an older snapshot decides nothing: 2h, 30m")
     parser.add_argument(
         "--topic", type=regex, metavar="REGEX", help="list these topics only; all count"
@@ -58,7 +55,7 @@ def _run(args: argparse.Namespace) -> int:
     max_age = None if args.max_age is None else duration(args.max_age)
     if args.max is not None and args.max < len(named):
         raise UsageError(f"--max {args.max} is less than the {len(named)} brokers named")
-    with running("understudy ok-to-stop", args) as (spark, progress):
+    with running("understudy ok-to-stop", args, reads=[args.snapshot]) as (spark, progress):
         progress.doing("reading")
         snapshots = one_snapshot(spark, args)
         try:

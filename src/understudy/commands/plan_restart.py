@@ -19,7 +19,15 @@ from understudy.commands.verb import (
     running,
     snapshot_arguments,
 )
-from understudy.commands.verdicts import CANNOT_DECIDE, EXIT_CODES, NO, YES, broker_id, cluster_of
+from understudy.commands.verdicts import (
+    CANNOT_DECIDE,
+    EXIT_CODES,
+    NO,
+    YES,
+    broker_id,
+    cluster_of,
+    ignore_unsavable_argument,
+)
 from understudy.errors import BadInputError, UsageError
 from understudy.moments import duration
 
@@ -41,11 +49,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--max-parallel", type=count, metavar="N", help="at most N brokers in one round"
     )
     parser.add_argument("--by", choices=("rack",), help="no round mixes racks")
-    parser.add_argument(
-        "--ignore-unsavable",
-        action="store_true",
-        help="partitions that any order blocks do not count; they keep a leader if they can",
-    )
+    ignore_unsavable_argument(parser)
     parser.add_argument("--max-age", metavar="T", help="an older snapshot decides nothing: 2h, 30m")
     parser.add_argument(
         "--topic", type=regex, metavar="REGEX", help="list these topics only; all count"
@@ -69,7 +73,7 @@ def _run(args: argparse.Namespace) -> int:
     max_age = None if args.max_age is None else duration(args.max_age)
     if args.max_parallel == 0:
         raise UsageError("--max-parallel 0 lets nobody restart")
-    with running("understudy plan-restart", args) as (spark, progress):
+    with running("understudy plan-restart", args, reads=[args.snapshot]) as (spark, progress):
         progress.doing("reading")
         snapshots = one_snapshot(spark, args)
         try:
@@ -145,17 +149,11 @@ def _asked(snapshots: Snapshots, args: argparse.Namespace) -> Asked:
 
 def _verdict(found: Answer, args: argparse.Namespace, undecided: str | None) -> dict[str, Any]:
     """Rounds are those to act upon: none where the answer is not yes."""
-    unsavable = found.totals.unsavable
-    verdict, reason = YES, None
+    verdict, reason = judged(
+        found.totals.unsavable, found.totals.unsavable_now, ignoring=args.ignore_unsavable
+    )
     if undecided is not None:
         verdict, reason = CANNOT_DECIDE, undecided
-    elif unsavable and not args.ignore_unsavable:
-        verdict = NO
-        reason = (
-            f"any restart of theirs blocks acks=all on {unsavable} partitions, whatever the order"
-        )
-    elif unsavable:
-        reason = f"{unsavable} partitions that any order blocks are ignored"
     proposed = [list(each) for each in found.rounds]
     return {
         "verdict": verdict,
@@ -164,6 +162,30 @@ def _verdict(found: Answer, args: argparse.Namespace, undecided: str | None) -> 
         "rounds": proposed if verdict == YES else [],
         "proposed_rounds": proposed,
     }
+
+
+def judged(unsavable: int, only_now: int, *, ignoring: bool) -> tuple[str, str | None]:
+    """The verdict and why, by how many partitions no order saves and how many not before catch-up.
+
+    Those that are *only_now* unsavable are never ignored: to wait for them helps.
+    """
+    from understudy.report.tables import amount
+
+    ignored = unsavable - only_now if ignoring else 0
+    counting = unsavable - ignored
+    reasons = []
+    if counting:
+        blocked = amount(counting, "partition")
+        reasons.append(f"any restart of theirs blocks acks=all on {blocked}, whatever the order")
+    if only_now:
+        reasons.append(
+            f"{only_now:,} of them only because replicas are out of sync now: wait until these have"
+            " caught up"
+        )
+    if ignored:
+        few = amount(ignored, "partition")
+        reasons.append(f"ignored: {few} with no more replicas than min ISR asks for")
+    return NO if counting else YES, "; ".join(reasons) or None
 
 
 def _published(
@@ -218,6 +240,6 @@ VERB: Final = Verb(
     _arguments,
     _run,
     more="""
-exit codes: 0 a plan, 2 none (partitions that no order can save), 3 cannot decide (incomplete
-snapshot, or older than --max-age).""",
+exit codes: 0 a plan, 2 none (partitions that no order can save, or not before their replicas have
+caught up), 3 cannot decide (incomplete snapshot, or older than --max-age).""",
 )

@@ -50,7 +50,8 @@ def _run(args: argparse.Namespace) -> int:
     from understudy.report import summary
 
     tables = _chosen_tables(args.tables)
-    with running("understudy replay", args) as (spark, progress):
+    reads = [*args.paths, args.scenarios]
+    with running("understudy replay", args, reads=reads) as (spark, progress):
         progress.doing("reading")
         asked = [scenarios.FAILOVER]
         if args.scenarios is not None:

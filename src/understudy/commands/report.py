@@ -29,7 +29,7 @@ def html_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    with running("understudy report", args) as (spark, progress):
+    with running("understudy report", args, root=args.root) as (spark, progress):
         progress.doing("summing up")
         told = write(spark, args, args.root, run_id=args.run_id)
     return answer(args, {"root": args.root, **told}, _as_text)

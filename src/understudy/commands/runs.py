@@ -35,7 +35,7 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError("--older-than and --dry-run go with --prune")
     if args.dry_run and args.compact:
         raise UsageError("--dry-run goes with --prune alone")
-    with running("understudy runs", args) as (spark, progress):
+    with running("understudy runs", args, root=args.root) as (spark, progress):
         told: dict[str, Any] = {"root": args.root}
         if args.compact:
             progress.doing("compacting")

@@ -9,9 +9,10 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from understudy.errors import (
@@ -22,6 +23,7 @@ from understudy.errors import (
     worst,
 )
 from understudy.progress import Progress, showing, watching
+from understudy.report.tables import how_to_see_more
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,15 +49,38 @@ class Verb:
 
 
 @contextmanager
-def running(name: str, args: argparse.Namespace) -> Iterator[tuple[SparkSession, Progress]]:
-    from understudy.session import session
+def running(
+    name: str,
+    args: argparse.Namespace,
+    *,
+    reads: Iterable[str | None] = (),
+    root: str | None = None,
+) -> Iterator[tuple[SparkSession, Progress]]:
+    """A session with progress for a verb that *reads* these paths, and the runs in *root*.
 
+    Those that are not there are told of before the session is started, which takes seconds.
+    """
+    from understudy.session import is_this_machines, session
+
+    if is_this_machines():
+        _check_inputs([path for path in reads if path is not None], root)
     with (
-        showing(verbose=args.verbose) as progress,
+        showing(verbose=args.verbose, quiet=args.json) as progress,
         session(name) as spark,
         watching(spark, progress),
     ):
         yield spark, progress
+
+
+def _check_inputs(paths: Sequence[str], root: str | None) -> None:
+    from understudy import published
+    from understudy.sources import local_paths
+
+    local_paths.check_there(paths)
+    if root is not None and local_paths.is_local(root):
+        place = published.plain(root)
+        if not Path(local_paths.plain(place), "runs").exists():
+            raise published.never_published(place)
 
 
 def same_run(spark: SparkSession, root: str, run: Run) -> Published | None:
@@ -161,7 +186,8 @@ def answer(
         return code
     if told.get("already_published"):
         print(f"Nothing to do: run {told['run_id']} already holds this; --force makes a new run.\n")
-    print(text(told), end="")
+    said = text(told)
+    print(said + how_to_see_more(said, args.limit), end="")
     if refused:
         print(f"understudy: {refused} refused, see the table quarantine", file=sys.stderr)
     return code
@@ -181,7 +207,11 @@ def add_arguments(verb: Verb, parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"list at most N of anything (default {DEFAULT_LIMIT}); counts are always true",
     )
-    parser.add_argument("--verbose", action="store_true", help="say what is going on, line by line")
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="say what is going on, line by line; else only what takes long is told",
+    )
 
 
 def paths_argument(parser: argparse.ArgumentParser) -> None:

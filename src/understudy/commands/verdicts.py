@@ -24,6 +24,15 @@ def broker_id(text: str) -> int:
     return int(text)
 
 
+def ignore_unsavable_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--ignore-unsavable",
+        action="store_true",
+        help="partitions with as many replicas as min ISR or fewer, which any stop of theirs "
+        "blocks, do not count",
+    )
+
+
 @dataclass(frozen=True)
 class Cluster:
     """What one snapshot says of itself and its brokers."""

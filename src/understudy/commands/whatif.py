@@ -29,11 +29,13 @@ from understudy.errors import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from understudy.progress import Progress
     from understudy.questions.what_if.answer import WhatIf
     from understudy.questions.what_if.failures import Asked
     from understudy.snapshot import Snapshots
 
 _EVERY: Final = ("broker", "rack", "pair", "unit")
+_MANY: Final = 1_000  # scenarios: so many of one cluster may well be wanted, of its history hardly
 _EXIT_CODES: Final = {
     "safe": EXIT_DONE,
     "warnings": EXIT_WARNINGS,
@@ -93,7 +95,8 @@ def _run(args: argparse.Namespace) -> int:
 
     if not (args.fail or args.restore or args.every or args.scenarios or args.reassignment):
         raise UsageError("nothing is asked: --fail broker:7, --every broker, … say what happens")
-    with running("understudy whatif", args) as (spark, progress):
+    reads = [*args.paths, args.scenarios, args.dependencies, args.reassignment]
+    with running("understudy whatif", args, reads=reads) as (spark, progress):
         progress.doing("reading")
         asked = _asked(spark, args)
         snapshots = sources.read(spark, args.paths)
@@ -107,7 +110,7 @@ def _run(args: argparse.Namespace) -> int:
 
             def find() -> Findings:
                 progress.doing("replaying")
-                return _found(snapshots, asked, args, held)
+                return _found(snapshots, asked, args, held, progress)
 
             outcome = publish_once(spark, args.out, run, progress, find, force=args.force)
         finally:
@@ -181,7 +184,11 @@ def _settings(asked: Asked, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _found(
-    snapshots: Snapshots, asked: Asked, args: argparse.Namespace, held: list[DataFrame]
+    snapshots: Snapshots,
+    asked: Asked,
+    args: argparse.Namespace,
+    held: list[DataFrame],
+    progress: Progress,
 ) -> Findings:
     from understudy.questions.recovery import recovery
     from understudy.questions.what_if.answer import what_if
@@ -189,7 +196,14 @@ def _found(
 
     if snapshots.snapshots.isEmpty():
         raise nothing_good(snapshots.quarantine, args.limit)
-    answered: WhatIf = what_if(snapshots, asked, profile=args.profile, release=args.release)
+
+    def begin(judged_snapshots: int, judged_scenarios: int) -> None:
+        if announced := announcement(judged_snapshots, judged_scenarios):
+            progress.note(announced)
+
+    answered: WhatIf = what_if(
+        snapshots, asked, profile=args.profile, release=args.release, on_begin=begin
+    )
     held += answered.held
     impact = answered.impact.persist()
     held.append(impact)
@@ -205,6 +219,16 @@ def _found(
         },
         verdict=min(verdicts, key=WORST_FIRST.index),
         notes=answered.notes,
+    )
+
+
+def announcement(snapshots: int, scenarios: int) -> str | None:
+    """What is said before many scenarios are judged, if they are many."""
+    if snapshots == 1 or scenarios < _MANY:
+        return None
+    return (
+        f"{scenarios:,} scenarios over {snapshots:,} snapshots are judged, which may take long; to"
+        " ask about one snapshot give its document, or load it into a store of its own (load --at)"
     )
 
 

@@ -92,7 +92,10 @@ FIRST_ONLINE_UNCLEAN: Final = (
 )
 FIRST_ONLINE_NEW: Final = "the partition never had a leader: its first online replica leads"
 UNCLEAN_OFF: Final = "no ISR member is online and unclean election is not allowed"
-NO_REPLICA_ONLINE: Final = "no assigned replica is online"
+# Kafka elects nobody whose broker is shutting down, although he is alive and may still lead.
+NO_REPLICA_ONLINE: Final = (
+    "no assigned replica is online: each broker is down or shutting down, or its directory offline"
+)
 STRANGER_IN_ISR: Final = (
     "the online ISR members are not in the assignment: none may lead, and no unclean election runs"
 )

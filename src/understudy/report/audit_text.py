@@ -20,7 +20,7 @@ from understudy.questions.audit.rule_set import CATALOGUE
 from understudy.questions.availability import is_internal
 from understudy.questions.history.divergence import UNEXPLAINED
 from understudy.report.summary import first_rows, refusals, told_tables
-from understudy.report.tables import amount, table, wrapped
+from understudy.report.tables import amount, cell, listed, table, wrapped
 
 Told = dict[str, Any]
 
@@ -220,7 +220,7 @@ def _told_findings(found: Told) -> list[str]:
         (row["severity"], row["taken_at"], row["rule"], _subject(row, several), row["evidence"])
         for row in found["first"]
     ]
-    heading = f"Findings: {_listed(found, 'finding')}"
+    heading = f"Findings: {listed(found, 'finding')}"
     return [heading, *table(("", "snapshot", "rule", "about", "evidence"), rows)]
 
 
@@ -233,7 +233,7 @@ def _told_roll_up(what: str, found: Told) -> list[str]:
         (*(row[name] for name in named), str(row[key]), *(row[count] for count in _COUNTS))
         for row in found["first"]
     ]
-    return [f"By {what}: {_listed(found, what)}", *table((*named, what, *_COUNTS), rows)]
+    return [f"By {what}: {listed(found, what)}", *table((*named, what, *_COUNTS), rows)]
 
 
 def _told_exposure(found: Told) -> list[str]:
@@ -250,7 +250,7 @@ def _told_exposure(found: Told) -> list[str]:
         )
         for row in found["first"]
     ]
-    heading = f"How long: {_listed(found, 'interval')}"
+    heading = f"How long: {listed(found, 'interval')}"
     return [heading, *table(("snapshots", "since", "until", "rule", "about"), rows)]
 
 
@@ -272,13 +272,12 @@ def _told_divergences(found: Told) -> list[str]:
             row["taken_at"],
             _subject({**row, "broker_id": None}, several),
             row["field"],
-            row["predicted"],
-            row["recorded"],
+            f"{cell(row['predicted'])} → {cell(row['recorded'])}",
         )
         for row in found["first"]
     ]
-    headings = ("reason", "snapshot", "about", "field", "predicted", "recorded")
-    return [f"Not as predicted: {_listed(found, 'difference')}", *table(headings, rows)]
+    headings = ("reason", "snapshot", "about", "field", "predicted → recorded")
+    return [f"Not as predicted: {listed(found, 'difference')}", *table(headings, rows)]
 
 
 def _clusters(found: Told) -> int:
@@ -292,9 +291,3 @@ def _subject(row: Told, several: bool) -> str:  # noqa: FBT001 - where there are
     if row["broker_id"] is not None:
         return f"{cluster}broker {row['broker_id']}"
     return str(row["cluster"])
-
-
-def _listed(found: Told, one: str) -> str:
-    shown = len(found["first"])
-    told = amount(found["count"], one)
-    return told if shown >= found["count"] else f"{told} (the first {shown:,} follow)"

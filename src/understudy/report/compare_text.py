@@ -12,7 +12,7 @@ from understudy.names import PARTITION_KEY
 from understudy.questions.compare.differences import FIELDS
 from understudy.questions.compare.rules import SAYS
 from understudy.report.summary import refusals, told_notes, told_tables
-from understudy.report.tables import amount, cell, table, wrapped
+from understudy.report.tables import amount, cell, of_which, table, wrapped
 
 Told = dict[str, Any]
 
@@ -65,7 +65,9 @@ def _headline(told: Told, topic: str | None) -> str:
     versus = f"{first} against {', '.join(others)}{about}"
     if not told["rules"]["count"]:
         return f"Compared {versus}: they do the same."
-    return f"Compared {versus}: they part by {amount(len(told['rules']['names']), 'rule')}."
+    found = told["rules"]
+    rules = amount(len(found["names"]), "rule") + of_which(len(found["first"]), found["count"])
+    return f"Compared {versus}: they part by {rules}."
 
 
 def _told_pair(told: Told, other: str) -> list[str]:

@@ -15,7 +15,7 @@ from understudy.names import SNAPSHOT_KEY
 from understudy.questions.cut_sets.cuts import FULL_ACKS, RISKS, UNAVAILABLE
 from understudy.questions.recovery import Return, returns
 from understudy.report import summary
-from understudy.report.tables import amount, table, wrapped
+from understudy.report.tables import amount, of_which, table, wrapped
 
 Told = dict[str, Any]
 
@@ -133,8 +133,7 @@ def _worst(found: Told, keys: Sequence[str]) -> list[str]:
         for row in found["first"]
     ]
     weight = ["weight"] if is_weighed else []
-    shown = len(rows)
-    listed = "" if shown >= found["count"] else f" (the worst {shown:,} follow)"
+    listed = of_which(len(rows), found["count"], which="worst")
     beyond = "" if found["k"] == 1 else "; on top of what a part of each costs"
     sets = f"{amount(found['count'], 'set')}{listed}{beyond}"
     return [

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from understudy.questions import diff
-from understudy.report.tables import WIDTH, amount, cut, table
+from understudy.report.tables import amount, of_which, table
 
 Told = dict[str, Any]
 
@@ -75,7 +75,8 @@ def _told(row: Told) -> Told:
 # --- Telling -----------------------------------------------------------------------------------
 
 
-def as_text(told: Told) -> str:
+def as_text(told: Told, *, legend: str) -> str:
+    """What is different, for a person; *legend* says what the letters in front mean."""
     left, right = told["left"], told["right"]
     blocks = [
         [
@@ -85,8 +86,8 @@ def as_text(told: Told) -> str:
         ],
         *(_block(name, found) for name, found in told["differences"].items() if found["count"]),
     ]
-    if not any(found["count"] for found in told["differences"].values()):
-        blocks.append(["Nothing is different."])
+    is_different = any(found["count"] for found in told["differences"].values())
+    blocks.append([legend if is_different else "Nothing is different."])
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
@@ -97,8 +98,7 @@ def _snapshot(told: Told) -> str:
 
 def _block(name: str, found: Told) -> list[str]:
     kinds = [f"{found[word]:,} {word}" for word in _WORDS.values() if found[word]]
-    shown = len(found["first"])
-    more = "" if shown >= found["count"] else f" (the first {shown:,} of {found['count']:,} follow)"
+    more = of_which(len(found["first"]), found["count"])
     total = sum(found[word] for word in _WORDS.values())
     heading = amount(total, _ONE[name])
     rows = [(row["diff"], _name(name, row), _change(row)) for row in found["first"]]
@@ -117,7 +117,7 @@ def _change(row: Told) -> str:
     else:
         side = row["right"] if row["diff"] == diff.INSERTED else row["left"]
         parts = [f"{column} {value}" for column, value in _telling(side)]
-    return cut("; ".join(parts), WIDTH)
+    return "; ".join(parts)
 
 
 def _telling(values: dict[str, str | None]) -> list[tuple[str, str]]:

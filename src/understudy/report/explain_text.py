@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from understudy.controller.words import NO_LEADER
 from understudy.questions.history.divergence import UNEXPLAINED
-from understudy.report.tables import amount, wrapped
+from understudy.report.tables import amount, listed, of_which, wrapped
 
 Told = dict[str, Any]
 
@@ -141,8 +141,7 @@ def _writable(now: Told) -> list[str]:
 def _past_block(past: Told) -> list[str]:
     if not past["count"]:
         return ["What happened", "  No earlier snapshot shows it any different."]
-    shown = len(past["first"])
-    more = "" if shown >= past["count"] else f" (the last {shown:,})"
+    more = of_which(len(past["first"]), past["count"], which="last")
     lines = [f"What happened: {amount(past['count'], 'snapshot')} with something new{more}"]
     for step in past["first"]:
         lines.append(f"  {step['taken_at'] or ''} {step['snapshot_id']}".rstrip())
@@ -229,10 +228,8 @@ def _run_blocks(tables: Told) -> list[list[str]]:
     for name, (heading, sentence) in words.items():
         found = tables.get(name)
         if found and found["count"]:
-            shown = len(found["first"])
-            more = "" if shown >= found["count"] else f" (the first {shown:,})"
-            heading_line = f"{heading}: {amount(found['count'], 'row')}{more}"
-            blocks.append([heading_line, *_indented(map(sentence, found["first"]))])
+            lines = _indented(map(sentence, found["first"]))
+            blocks.append([f"{heading}: {listed(found, 'row')}", *lines])
     return blocks
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from understudy import publish
 from understudy.names import SNAPSHOT_KEY
 from understudy.report.summary import first_rows, refusals, told_tables
-from understudy.report.tables import amount, table, wrapped
+from understudy.report.tables import amount, listed, table, wrapped
 
 Told = dict[str, Any]
 
@@ -138,4 +138,4 @@ def _told_incomplete(found: Told) -> list[str]:
         for row in found["first"]
         for line in wrapped(f"  {row['cluster']}/{row['snapshot_id']}: {row['position']}")
     ]
-    return [f"Not complete: {amount(found['count'], 'snapshot')}", *lines]
+    return [f"Not complete: {listed(found, 'snapshot')}", *lines]

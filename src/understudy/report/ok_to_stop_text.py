@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from understudy.report.tables import amount, table, wrapped
+from understudy.report.tables import amount, of_which, table, wrapped
 
 _VERDICTS: Final = {"yes": "yes", "no": "no", "cannot-decide": "cannot decide"}
 _RISKS: Final = {
@@ -32,8 +32,7 @@ def _blocking(told: dict[str, Any]) -> list[str]:
     rows = [
         (f"{b['topic']}-{b['partition']}", _RISKS[b["risk"]], b["risk"]) for b in told["blocking"]
     ]
-    shown = len(rows)
-    more = "" if shown >= told["blocking_count"] else f" ({shown:,} listed)"
+    more = of_which(len(rows), told["blocking_count"])
     return [
         f"In the way: {amount(told['blocking_count'], 'partition')}{more}",
         *table(("partition", "what happens", "risk"), rows),

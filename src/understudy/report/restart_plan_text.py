@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from understudy.report.tables import WIDTH, amount, size, table, wrapped
+from understudy.report.tables import amount, of_which, size, table, wrapped
 
 _VERDICTS: Final = {"yes": "yes", "no": "no", "cannot-decide": "cannot decide"}
 _TOO_FEW: Final = {
     "replicas": "no more replicas than min ISR",
-    "in_sync": "no more in sync than min ISR",
+    "in_sync": "no more in sync than min ISR now: wait for the others",
 }
 
 
@@ -68,12 +68,7 @@ def _rounds(told: dict[str, Any]) -> list[str]:
         for each in told["tightest"]
     ]
     headings = ("round", "down", "partitions", "at min ISR", "tightest partition", "brokers")
-    lines = table(headings, rows)
-    # Who goes in a round is the point of it all: what the table cuts is said in full.
-    for each, line in zip(told["tightest"], lines[1:], strict=True):
-        if len(line) >= WIDTH:
-            lines += wrapped(f"  Round {each['round']}: {_ids(each['brokers'])}")
-    return lines
+    return table(headings, rows)
 
 
 def _witness(each: dict[str, Any]) -> str:
@@ -90,11 +85,12 @@ def _unsavable(told: dict[str, Any]) -> list[str]:
         (f"{u['topic']}-{u['partition']}", u["in_sync"], u["min_isr"], _TOO_FEW[u["too_few"]])
         for u in told["unsavable"]
     ]
+    count, only_now = told["unsavable_count"], told["unsavable_now_count"]
+    until = f", {only_now:,} of them until replicas have caught up" if only_now else ""
     return [
-        _listed(f"No order saves {amount(told['unsavable_count'], 'partition')}",
-                len(rows), told["unsavable_count"]),
+        f"No order saves {amount(count, 'partition')}{until}{of_which(len(rows), count)}",
         *table(("partition", "in sync", "min ISR", ""), rows),
-    ]  # fmt: skip
+    ]
 
 
 def _conflicts(told: dict[str, Any]) -> list[str]:
@@ -107,7 +103,7 @@ def _conflicts(told: dict[str, Any]) -> list[str]:
     what = f"In the way of {amount(told['fixes_rounds'], 'round')}"
     count = amount(told["conflict_count"], "set") + " of brokers that may not go together"
     return [
-        _listed(f"{what}: {count}", len(rows), told["conflict_count"]),
+        f"{what}: {count}{of_which(len(rows), told['conflict_count'])}",
         *table(("brokers", "partitions", "for example"), rows),
     ]
 
@@ -127,7 +123,7 @@ def _fixes(told: dict[str, Any]) -> list[str]:
     homeless = told["fixes_homeless"]
     more = f"; {amount(homeless, 'partition')} found no other broker" if homeless else ""
     return [
-        _listed(f"{rounds} after {moves}, {fewest}{more}", len(rows), told["fix_count"]),
+        f"{rounds} after {moves}, {fewest}{more}{of_which(len(rows), told['fix_count'])}",
         *table(("partition", "from", "to", "replicas then"), rows),
     ]
 
@@ -150,10 +146,6 @@ def _replay(told: dict[str, Any]) -> list[str]:
             "broker than before."
         )
     return lines
-
-
-def _listed(text: str, shown: int, count: int) -> str:
-    return text if shown >= count else f"{text} ({shown:,} listed)"
 
 
 def _ids(brokers: list[int]) -> str:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from understudy import publish
 from understudy.names import SCENARIO_KEY
-from understudy.report.tables import WIDTH, amount, cell, size, table, wrapped
+from understudy.report.tables import WIDTH, amount, cell, listed, size, table, wrapped
 
 OUTCOMES: Final = {
     "elected": "got a new leader, in sync",
@@ -88,6 +88,7 @@ def _states(states: DataFrame, limit: int) -> Told:
         [F.desc(F.col("offline") + F.col("never_led")), *SCENARIO_KEY],
         limit,
         *(F.sum(name).alias(name) for name in ("partitions", *OUTCOMES)),
+        *are_several(SCENARIO_KEY),
     )
     leaderless, first = _counted(
         states.where(F.col("outcome").isin(*LEADERLESS)).select(
@@ -100,6 +101,7 @@ def _states(states: DataFrame, limit: int) -> Told:
         "partitions": totals["partitions"] or 0,
         "outcomes": {name: totals[name] or 0 for name in OUTCOMES},
         "replays": {"count": totals["count"], "first": replays},
+        "several": several_of(totals, SCENARIO_KEY),
         "leaderless": {"count": leaderless["count"], "first": first},
     }
 
@@ -182,6 +184,16 @@ def _counted(
     return dict(seen.get), [row.asDict(recursive=True) for row in first[:limit]]
 
 
+def are_several(names: Sequence[str]) -> list[Column]:
+    """Of each column whether it has several values; what is shown of it may all be the same."""
+    return [(F.min(name) != F.max(name)).alias(f"several_{name}") for name in names]
+
+
+def several_of(totals: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """The columns that tell rows apart: one that says the same everywhere says nothing."""
+    return [name for name in names if totals.get(f"several_{name}")]
+
+
 _QUESTIONS: Final[dict[str, Callable[[DataFrame, int], Told]]] = {
     "partition_states": _states,
     "decisions": _elections,
@@ -218,7 +230,7 @@ def runs_text(told: Told) -> str:
         (row["run_id"], row["job"], row["started"], row["verdict"], sum(row["row_counts"].values()))
         for row in told["runs"]
     ]
-    lines = [*_told_kept_small(told), f"{_listed(found, 'run')} in {told['root']}"]
+    lines = [*_told_kept_small(told), f"{listed(found, 'run')} in {told['root']}"]
     return "\n".join([*lines, *table(("run", "job", "started", "verdict", "rows"), rows)]) + "\n"
 
 
@@ -229,7 +241,7 @@ def _told_kept_small(told: Told) -> Iterator[str]:
         yield f"Compacted {merged} into {into}" if into else "Nothing to compact"
     if "pruned" in told:
         gone = told["pruned"]
-        yield f"{'To prune' if gone['dry_run'] else 'Pruned'}: {_listed(gone, 'run')}"
+        yield f"{'To prune' if gone['dry_run'] else 'Pruned'}: {listed(gone, 'run')}"
         yield from (
             table(("run", "why"), [(row["run_id"], row["reason"]) for row in gone["first"]])
             if gone["first"]
@@ -254,8 +266,8 @@ def _headline(told: Told) -> str:
 def _told_outcomes(told: Told, topic: str | None) -> list[str]:
     lines = []
     if "outcomes" in told:
-        rows = [(count, OUTCOMES[name], name) for name, count in told["outcomes"].items() if count]
-        lines += table(("partitions", "", "outcome"), rows)
+        rows = [(count, name, OUTCOMES[name]) for name, count in told["outcomes"].items() if count]
+        lines += table(("partitions", "outcome", ""), rows)
     if elections := told.get("elections"):
         lines.append(
             f"  {amount(sum(elections.values()), 'election')} tried: {elections['clean']:,} clean, "
@@ -269,7 +281,7 @@ def _told_leaderless(told: Told) -> list[str]:
     found = told.get("leaderless", {"count": 0})
     if not found["count"]:
         return []
-    keys = _telling_keys(told)
+    keys = told["several"]
     rows = [
         (
             f"{row['topic']}-{row['partition']}",
@@ -279,15 +291,9 @@ def _told_leaderless(told: Told) -> list[str]:
         for row in found["first"]
     ]
     return [
-        f"Without a leader: {_listed(found, 'partition')}",
+        f"Without a leader: {listed(found, 'partition')}",
         *table(("partition", *keys, "why"), rows),
     ]
-
-
-def _telling_keys(told: Told) -> list[str]:
-    """What tells one replay from another: a column that says the same everywhere says nothing."""
-    replays = told["replays"]["first"]
-    return [key for key in SCENARIO_KEY if len({row[key] for row in replays}) > 1]
 
 
 def _told_requests(told: Told) -> list[str]:
@@ -307,7 +313,7 @@ def _told_requests(told: Told) -> list[str]:
     ]
     volume = f"{amount(count, 'request')}, {size(sent['bytes'])}"
     return [
-        f"What each broker would be sent: {volume}, to {_listed(sent['brokers'], 'broker')}",
+        f"What each broker would be sent: {volume}, to {listed(sent['brokers'], 'broker')}",
         *table(("broker", *REQUESTS.values(), "partitions", "size"), rows),
     ]
 
@@ -336,13 +342,13 @@ def _told_replays(told: Told) -> list[str]:
     if found["count"] <= 1:
         return []
     shown = ("elected", "elected_unclean", "initialized", "isr_shrunk", "offline", "never_led")
-    keys = _telling_keys(told)
+    keys = told["several"]
     rows = [(*(row[key] for key in keys), *(row[name] for name in shown)) for row in found["first"]]
     headings = (
         *keys,
         *("elected", "unclean", "first", "shrunk", "offline", "never led"),
     )
-    return [f"Each scenario: {_listed(found, 'replay')}", *table(headings, rows)]
+    return [f"Each scenario: {listed(found, 'replay')}", *table(headings, rows)]
 
 
 def told_notes(told: Told) -> list[str]:
@@ -354,7 +360,7 @@ def refusals(found: Told) -> list[str]:
     """Lines about quarantined snapshots; none if there are none."""
     if not found.get("count"):
         return []
-    return [f"Refused: {_listed(found, 'snapshot')}", *_refused(found["first"])]
+    return [f"Refused: {listed(found, 'snapshot')}", *_refused(found["first"])]
 
 
 def _refused(rows: Sequence[Told]) -> Iterator[str]:
@@ -384,9 +390,3 @@ def told_tables(told: Told) -> list[str]:
         f"Tables in {told['root']}, run={told['run_id']} (rows):",
         *("  " + line for line in wrapped(counts, WIDTH - 2)),
     ]
-
-
-def _listed(found: Told, one: str) -> str:
-    shown = len(found["first"])
-    told = amount(found["count"], one)
-    return told if shown >= found["count"] else f"{told} (the first {shown:,} follow)"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from understudy.names import SNAPSHOT_KEY
 from understudy.report import what_if_text
 from understudy.report.html import charts
 from understudy.report.html.markup import Markup, joined, tag
@@ -26,6 +25,7 @@ Told = dict[str, Any]
 
 _REQUESTS: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
 _BYTES: Final = ("leader_and_isr_bytes", "update_metadata_bytes", "stop_replica_bytes")
+_STORM: Final = "Bytes of requests the controller sends to each broker, estimated."
 _HEADINGS: Final = {"cluster": "cluster", "snapshot_id": "snapshot"}
 _COUNTS: Final = {
     "unavailable": "offline",
@@ -39,10 +39,12 @@ _COUNTS: Final = {
 def as_html(told: Told) -> str:
     """The whole page."""
     counts = [f"{count:,} {name}" for name, count in told["verdicts"].items() if count]
-    scenarios = amount(told["scenarios"]["count"], "scenario")
+    scenarios = what_if_text.how_many(told)
     sentence = f"Of {scenarios}: {', '.join(counts)}." if counts else "No scenario was asked."
-    worst = [row for row in told["scenarios"]["first"][:1] if row["reason"]]
-    sentence += "".join(f" Worst is {row['scenario']}: {row['reason']}." for row in worst)
+    for worst in told["scenarios"]["first"][:1]:
+        which = "".join(f", {_HEADINGS[name]} {worst[name]}" for name in told["several"])
+        if worst["reason"]:
+            sentence += f" Worst is {worst['scenario']}{which}: {worst['reason']}."
     focus = told["focus"] or {}
     where = f"{focus['cluster']}, snapshot {focus['snapshot_id']}" if focus else ""
     has_pairs = told["pairs"]["count"] > 0
@@ -53,10 +55,10 @@ def as_html(told: Told) -> str:
         _internal(told["internal_topics"]),
         _risks(told["risks"]),
         *(tag("p", f"Note: {note}.", class_="quiet") for note in told["notes"]),
-        _worst(told["worst"], has_pairs=has_pairs),
+        _worst(told["worst"], told["several"], has_pairs=has_pairs),
         _worst_failure(focus, where, told["brokers"], has_pairs=has_pairs),
         _pair_failures(where, told["pairs"]),
-        _at_risk(told["at_risk"]),
+        _at_risk(told["at_risk"], told["several"]),
         _cut_sets(told["cut_sets"]),
         _restart(told["rounds"], told["moves"], told["plan"]),
         _recovery(told["recovery"]),
@@ -80,11 +82,9 @@ def _risks(risks: Mapping[str, int]) -> Markup:
     )
 
 
-def _worst(found: Told, *, has_pairs: bool) -> Markup:
+def _worst(found: Told, which: Sequence[str], *, has_pairs: bool) -> Markup:
     if not found["first"]:
         return joined()
-    # A column that says the same everywhere says nothing.
-    which = [name for name in SNAPSHOT_KEY if len({row[name] for row in found["first"]}) > 1]
     headings = (
         *(_HEADINGS[name] for name in which),
         "scenario",
@@ -121,12 +121,12 @@ def _worst_failure(focus: Mapping[str, str], where: str, found: Told, *, has_pai
     )
     sent = [(name, [row[part] or 0 for part in _BYTES]) for name, row in names]
     storm = charts.stacked_bars(
-        "Bytes of requests the controller sends to each broker",
+        _STORM.removesuffix("."),
         _REQUESTS,
         [(name, parts, size(sum(parts))) for name, parts in sent],
     )
     known = any(row[part] is not None for row in rows for part in _BYTES)
-    told = charts.figure("Request storm", "What the controller sends to each broker.", storm)
+    told = charts.figure("Request storm", _STORM, storm)
     worst = "The worst failure but for pairs" if has_pairs else "The worst failure"
     return section(
         f"If it happens: {focus['scenario']}",
@@ -188,14 +188,14 @@ def _pair_told(row: Told) -> str:
     )
 
 
-def _at_risk(found: Told) -> Markup:
+def _at_risk(found: Told, which: Sequence[str]) -> Markup:
     if not found["count"]:
         return joined()
     rows = [
         (
             row["topic"],
             row["partition"],
-            row["scenario"],
+            *(row[name] for name in (*which, "scenario")),
             row["leader_before"],
             _leader(row["leader"]),
             row["isr"] or "none",
@@ -204,7 +204,9 @@ def _at_risk(found: Told) -> Markup:
         )
         for row in found["first"]
     ]
-    headings = ("topic", "partition", "scenario", "led by", "then by", "ISR then", "risks", "why")
+    snapshot = (_HEADINGS[name] for name in which)
+    after = ("led by", "then by", "ISR then", "risks", "why")
+    headings = ("topic", "partition", *snapshot, "scenario", *after)
     matching = f" of topics matching {found['topic']}" if found["topic"] else ""
     return section("Partitions at risk", table(shown_of(found, f"rows{matching}"), headings, rows))
 

@@ -8,10 +8,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from understudy import publish
-from understudy.names import SCENARIO_KEY
+from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.questions.what_if.impact import CANNOT_DECIDE, SAFE, UNSAFE, WARNINGS, WORST_FIRST
-from understudy.report.summary import first_rows, refusals, told_tables
-from understudy.report.tables import amount, table, wrapped
+from understudy.report.summary import are_several, first_rows, refusals, several_of, told_tables
+from understudy.report.tables import amount, listed, table, wrapped
 from understudy.schemas import RISKS
 
 Told = dict[str, Any]
@@ -53,6 +53,8 @@ def gather(spark: SparkSession, root: str, run_id: str, *, topic: str | None, li
         F.array_sort(F.array_distinct(F.flatten(F.collect_set("internal_topics")))).alias(
             "internal_topics"
         ),
+        F.count_distinct(*SNAPSHOT_KEY).alias("snapshots"),
+        *are_several(SNAPSHOT_KEY),
     ).first()
     totals = row.asDict() if row is not None else {}
     at_risk, named = first_rows(
@@ -64,6 +66,8 @@ def gather(spark: SparkSession, root: str, run_id: str, *, topic: str | None, li
     )
     return {
         "scenarios": scenarios,
+        "snapshots": totals.get("snapshots", 0),
+        "several": several_of(totals, SNAPSHOT_KEY),
         "verdicts": {name: totals.get(name, 0) for name in WORST_FIRST},
         "risks": {risk: totals.get(risk, 0) for risk in RISKS},
         "internal_topics": totals.get("internal_topics", []),
@@ -102,13 +106,18 @@ def as_text(told: Told) -> str:
 def _headline(told: Told) -> str:
     parts = [f"{told['verdicts'][v]:,} {word}" for v, word in _VERDICTS.items()]
     counted = [part for part in parts if not part.startswith("0 ")]
-    scenarios = amount(told["scenarios"]["count"], "scenario")
-    return f"Verdict: {told['verdict']}. Of {scenarios}: {', '.join(counted)}."
+    return f"Verdict: {told['verdict']}. Of {how_many(told)}: {', '.join(counted)}."
+
+
+def how_many(told: Told) -> str:
+    """``12 scenarios``, or ``36 scenarios over 3 snapshots``."""
+    over = f" over {told['snapshots']:,} snapshots" if told["snapshots"] > 1 else ""
+    return amount(told["scenarios"]["count"], "scenario") + over
 
 
 def _told_scenarios(told: Told) -> list[str]:
     found = told["scenarios"]
-    keys = _telling_keys(found["first"])
+    keys = told["several"]
     rows = [
         (
             *(row[key] for key in keys),
@@ -125,15 +134,10 @@ def _told_scenarios(told: Told) -> list[str]:
     ]
     headings = (*keys, "scenario", "verdict", "offline", "blocked", "unclean", "at min", "moved")
     return [
-        f"Scenarios, the worst first: {_listed(found, 'scenario')}",
+        f"Scenarios, the worst first: {listed(found, 'scenario')}",
         *table((*headings, "why"), rows),
         "  offline, blocked (acks=all), at min (ISR): partitions that newly are so",
     ]
-
-
-def _telling_keys(rows: list[Told]) -> list[str]:
-    """A column that says the same everywhere says nothing."""
-    return [key for key in SCENARIO_KEY[:2] if len({row[key] for row in rows}) > 1]
 
 
 def _told_risks(told: Told) -> list[str]:
@@ -151,7 +155,7 @@ def _told_partitions(told: Told) -> list[str]:
     found = told["at_risk"]
     if not found["count"]:
         return []
-    keys = _telling_keys(found["first"])
+    keys = told["several"]
     rows = [
         (
             f"{row['topic']}-{row['partition']}",
@@ -165,12 +169,6 @@ def _told_partitions(told: Told) -> list[str]:
     ]
     matching = f" (topics matching {found['topic']})" if found["topic"] else ""
     return [
-        f"Partitions at risk{matching}: {_listed(found, 'row')}",
+        f"Partitions at risk{matching}: {listed(found, 'row')}",
         *table(("partition", *keys, "scenario", "led by", "then by", "risks"), rows),
     ]
-
-
-def _listed(found: Told, one: str) -> str:
-    shown = len(found["first"])
-    told = amount(found["count"], one)
-    return told if shown >= found["count"] else f"{told} (the first {shown:,} follow)"

@@ -16,9 +16,9 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from understudy import schemas
-from understudy.errors import BadInputError
 from understudy.names import SNAPSHOT_KEY
 from understudy.snapshot import Snapshots
+from understudy.sources.local_paths import NO_FILE_THERE, nothing_found
 
 SOURCE: Final = "_source"
 POSITION: Final = "_position"
@@ -50,9 +50,7 @@ def combine(parts: Sequence[Part]) -> Snapshots:
     summary = _summary(index)
     for part in parts:
         if not part.digest and not summary.files:
-            raise BadInputError(
-                "nothing was found to read", [f"{path}: there is no file" for path in part.paths]
-            )
+            raise nothing_found(f"{path}: {NO_FILE_THERE}" for path in part.paths)
     repeated = summary.files_read != summary.files
     tables = _union([part.once() if repeated else part.tables for part in parts])
     if summary.snapshots_read != summary.snapshots:

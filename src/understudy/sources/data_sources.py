@@ -20,8 +20,8 @@ from understudy import schemas
 from understudy.errors import BadInputError, UsageError
 from understudy.sources import document, forms, kraft_directory, kraft_files, text_forms
 from understudy.sources.content import Parsed
-from understudy.sources.documents import plain
 from understudy.sources.forms import Wanted
+from understudy.sources.local_paths import NO_SUCH_FILE, plain
 from understudy.sources.zookeeper import forms as zookeeper
 from understudy.sources.zookeeper import history, txnlog
 
@@ -227,7 +227,7 @@ def _listed(filesystem: fs.FileSystem, root: str) -> list[str]:
 
     found = filesystem.get_file_info(root)
     if found.type == fs.FileType.NotFound:
-        raise BadInputError(f"{root}: no such file")
+        raise BadInputError(f"{root}: {NO_SUCH_FILE}")
     if found.type == fs.FileType.File:
         return [root]
     below = filesystem.get_file_info(fs.FileSelector(root, recursive=True))

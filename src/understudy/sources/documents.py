@@ -24,6 +24,7 @@ from understudy.errors import BadInputError
 from understudy.sources.combine import FILE_DIGEST, ORIGIN, POSITION, SOURCE, Part
 from understudy.sources.content import Parsed
 from understudy.sources.document import MAX_UNCOMPRESSED_BYTES, parse
+from understudy.sources.local_paths import NO_SUCH_FILE, nothing_found, plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -179,7 +180,7 @@ def _missing(spark: SparkSession, paths: Sequence[str], error: AnalysisException
     if error.getCondition() != "PATH_NOT_FOUND":
         return error
     absent = [path for path in paths if not _is_there(spark, path)]
-    return BadInputError("nothing was found to read", [f"{path}: no such file" for path in absent])
+    return nothing_found(f"{path}: {NO_SUCH_FILE}" for path in absent)
 
 
 def _is_there(spark: SparkSession, path: str) -> bool:
@@ -194,11 +195,6 @@ def _hidden_names(paths: Sequence[str]) -> list[str]:
     last = (path.rstrip("/").rpartition("/")[2] for path in paths)
     names = (_ESCAPED.sub("?", name) for name in last)
     return sorted({name for name in names if name.startswith(("_", "."))} - {".", ".."})
-
-
-def plain(path: str) -> str:
-    """A path as people write it: local files without ``file:``."""
-    return path.removeprefix("file:") if path.startswith("file:/") else path
 
 
 def _parse_files(

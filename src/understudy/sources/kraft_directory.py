@@ -241,6 +241,7 @@ class History:
         self._seen = -1  # the last offset met, applied or not
         self._epoch: int | None = None
         self._file = ""
+        self._begun_with: tuple[str, str] | None = None  # a checkpoint, and where it stands
         self._torn: Torn | None = None
         self._notes: list[str] = []
         self._has_gaps = False
@@ -253,7 +254,17 @@ class History:
         if end:
             yield from self._checkpoint(file, *end)
         elif not self._done:
-            yield from self._segment(file)
+            try:
+                yield from self._segment(file)
+            except BadInputError as error:
+                raise self._with_the_way_out(error) from None
+
+    def _with_the_way_out(self, error: BadInputError) -> BadInputError:
+        """Of a damaged log: the checkpoint it was to go on from is whole, and a state as well."""
+        if self._begun_with is None or self._form != FORM:
+            return error
+        name, offset = self._begun_with
+        return BadInputError(f"{error}; {name} is whole: by itself it is the state at {offset}")
 
     def finish(self) -> Iterator[Parsed]:
         """The newest snapshot wanted, unless each change gave its own."""
@@ -286,6 +297,8 @@ class History:
         self._image, self._next, self._seen = image, end, max(end - 1, self._seen)
         self._epoch = epoch if end else None
         self._file = file.name
+        if end:  # else it is what a log begins with, and no state of a cluster
+            self._begun_with = file.name, f"offset {end - 1}"
         if self._wanted.every_change and end:
             yield self._snapshot()
 

@@ -30,7 +30,6 @@ from understudy.sources.documents import (
     files,
     literally,
     part_of,
-    plain,
 )
 from understudy.sources.kraft_directory import (
     META_PROPERTIES,
@@ -39,6 +38,7 @@ from understudy.sources.kraft_directory import (
     plan,
     snapshots,
 )
+from understudy.sources.local_paths import nothing_found, plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,10 +61,7 @@ def read(spark: SparkSession, paths: Sequence[str], wanted: Asked) -> Part:
     listed = [row.path for row in found.select("path").distinct().collect()]
     needed = places(listed, wanted)
     if not needed:
-        raise BadInputError(
-            "nothing was found to read",
-            [f"{path}: there is no log segment and no checkpoint" for path in paths],
-        )
+        raise nothing_found(f"{path}: there is no log segment and no checkpoint" for path in paths)
     ordered = (
         files(spark, sorted({literally(path) for path, _, _ in needed}))
         .join(F.broadcast(small_frame(spark, needed, _PLACES)), "path")

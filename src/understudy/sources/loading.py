@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from understudy import schemas
-from understudy.errors import BadInputError, UsageError
+from understudy.errors import UsageError
 from understudy.frames import small_frame
 from understudy.snapshot import Snapshots
 from understudy.sources import (
@@ -27,6 +27,7 @@ from understudy.sources import (
 )
 from understudy.sources.combine import Part, combine
 from understudy.sources.forms import Found, Listed, Wanted
+from understudy.sources.local_paths import nothing_found, plain
 from understudy.sources.zookeeper import forms as zookeeper
 
 if TYPE_CHECKING:
@@ -78,9 +79,7 @@ def _recognised(spark: SparkSession, paths: Sequence[str], wanted: Wanted) -> li
     if found.unknown:
         parts.append(_unknown(spark, found, digests))
     if not parts:
-        raise BadInputError(
-            "nothing was found to read", [f"{path}: there is nothing to load" for path in paths]
-        )
+        raise nothing_found(f"{path}: there is nothing to load" for path in paths)
     return parts
 
 
@@ -152,7 +151,7 @@ def _unknown(spark: SparkSession, found: Found, digests: dict[str, str]) -> Part
     rows = []
     for path, problem in found.unknown.items():
         known: dict[str, Any] = {
-            "source": documents.plain(path),
+            "source": plain(path),
             "position": "byte 0",
             "part": 0,
             "file_digest": digests.get(path, problem),

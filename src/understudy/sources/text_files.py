@@ -26,11 +26,11 @@ from understudy.sources.documents import (
     DOCUMENTS,
     files,
     part_of,
-    plain,
     unmarked,
 )
 from understudy.sources.kraft_directory import Asked
 from understudy.sources.kraft_files import digest
+from understudy.sources.local_paths import plain
 from understudy.sources.state_change_log import decisions
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ from understudy.sources.documents import (
     files,
     literally,
     part_of,
-    plain,
 )
+from understudy.sources.local_paths import nothing_found, plain
 from understudy.sources.zookeeper import forms, history
 from understudy.sources.zookeeper.history import Asked, Plan
 from understudy.sources.zookeeper.txnlog import FIRST_TIME_AT, is_log
@@ -72,9 +72,8 @@ def _from_directories(spark: SparkSession, paths: Sequence[str], wanted: Asked) 
     listed = files(spark, paths, also_hidden=ALSO_HIDDEN).select("path").distinct().collect()
     directories = forms.directories(row.path for row in listed)
     if not directories:
-        raise BadInputError(
-            "nothing was found to read",
-            [f"{path}: there is no snapshot.<zxid> and no log.<zxid>" for path in paths],
+        raise nothing_found(
+            f"{path}: there is no snapshot.<zxid> and no log.<zxid>" for path in paths
         )
     starts = {} if wanted.time is None else _log_starts(spark, directories)
     plans = {

@@ -85,6 +85,7 @@ class Answer:
             "apart": list(self.plan.apart),
             "partitions": self.totals.partitions,
             "unsavable_count": self.totals.unsavable,
+            "unsavable_now_count": self.totals.unsavable_now,
             "unsavable": self._unsavable(limit, topic) if self.totals.unsavable else [],
             "tightest": self.tightest,
             "conflict_count": fix.conflict_count if fix else 0,

@@ -7,7 +7,8 @@ min ISR is the effective one, and eligible leader replicas do not count: they ac
 
 A partition without slack is *unsavable*: whatever the order, restarting one of its in-sync replicas
 blocks ``acks=all``. It is listed apart, and all a plan can do for it is to leave it one in-sync
-replica, so that it keeps a leader, if it has two.
+replica, so that it keeps a leader, if it has two. One that has more replicas than its min ISR is so
+only *now*: it gets slack once those that are out of sync have caught up.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ WIDEST: Final = 8
 LARGER_AT_MOST: Final = 100_000
 """Conflicts of more than two brokers the driver takes."""
 
+_ONLY_NOW: Final = "size(replicas) > min_isr"  # of an unsavable partition
 _ROUNDS: Final = T.StructType([T.StructField("broker_id", INT), T.StructField("round", INT)])
 
 
@@ -65,6 +67,7 @@ def demands(snapshots: Snapshots, brokers: Iterable[int]) -> DataFrame:
 class Totals(NamedTuple):
     partitions: int
     unsavable: int
+    unsavable_now: int  # of these, only until replicas have caught up
     fewest_rounds: int  # that any placement with these replicas and min ISRs can do with
     reduced: int  # partitions taken to have a slack of 1 though they have more
     most_allowed: int
@@ -74,15 +77,16 @@ def totals(demands: DataFrame) -> Totals:
     row = demands.agg(
         F.expr("count(1) AS partitions"),
         F.expr("count_if(unsavable) AS unsavable"),
+        F.expr(f"count_if(unsavable AND {_ONLY_NOW}) AS unsavable_now"),
         F.expr("max(CAST(ceil(size(pool) / allowed) AS INT)) AS fewest_rounds"),
         F.expr(f"count_if({_is_reduced()}) AS reduced"),
         F.expr("max(IF(size(pool) > allowed, allowed, 0)) AS most_allowed"),
     ).first()
-    return Totals(*(value or 0 for value in row)) if row is not None else Totals(0, 0, 0, 0, 0)
+    return Totals(*(0 if row is None else row[name] or 0 for name in Totals._fields))
 
 
 def unsavable(demands: DataFrame) -> DataFrame:
-    too_few = "IF(size(replicas) <= min_isr, 'replicas', 'in_sync')"
+    too_few = f"IF({_ONLY_NOW}, 'in_sync', 'replicas')"
     return demands.where("unsavable").selectExpr(
         "topic",
         "partition",

@@ -7,7 +7,7 @@ changes in the partitions it changes, so that the work follows what is touched.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -28,7 +28,7 @@ from understudy.questions.units import PAIR, Cluster
 from understudy.questions.what_if import impact as impacts
 from understudy.questions.what_if import impact_brokers
 from understudy.questions.what_if.before import PARTITION, STATUSES, before
-from understudy.questions.what_if.failures import Asked, Case, cases
+from understudy.questions.what_if.failures import Asked, Case, cases, how_many
 from understudy.questions.what_if.pair_failures import impact_of_pairs
 from understudy.schemas import (
     BOOLEAN,
@@ -89,15 +89,17 @@ def what_if(
     reference: Snapshots | None = None,
     profile: str | None = None,
     release: str | None = None,
+    on_begin: Callable[[int, int], None] | None = None,
 ) -> WhatIf:
     """Let *failures* happen to the snapshots, each from how things stand there.
 
     *failures* are units such as ``broker:7`` or ``broker:7,rack:b``, each text a scenario, or all
     that can be asked. With a *reference*, snapshots of the same keys, impact has columns
-    ``reference_*``: the same failures there. The caller closes the result.
+    ``reference_*``: the same failures there. *on_begin* is told how many snapshots and scenarios
+    over them there are before they are judged. The caller closes the result.
     """
     asked = failures if isinstance(failures, Asked) else Asked(tuple(map(units.parse, failures)))
-    found = _answer(snapshots, asked, profile, release)
+    found = _answer(snapshots, asked, profile, release, on_begin)
     if reference is None:
         return found
     other = _answer(reference, asked, profile, release)
@@ -108,10 +110,18 @@ def what_if(
     )
 
 
-def _answer(snapshots: Snapshots, asked: Asked, profile: str | None, release: str | None) -> WhatIf:
+def _answer(
+    snapshots: Snapshots,
+    asked: Asked,
+    profile: str | None,
+    release: str | None,
+    on_begin: Callable[[int, int], None] | None = None,
+) -> WhatIf:
     ruled = _under(snapshots, profile, release)
     clusters = known_clusters(ruled, assigned=bool(asked.restored))
     wanted = cases(asked, clusters)
+    if on_begin is not None:
+        on_begin(len(clusters), how_many(asked, wanted, clusters))
     replay = replaying.replay(
         snapshots,
         [case.scenario for case in wanted],

@@ -67,6 +67,24 @@ def cases(asked: Asked, clusters: Sequence[Cluster]) -> list[Case]:
     return list(dict.fromkeys(found))
 
 
+def how_many(asked: Asked, cases: Sequence[Case], clusters: Sequence[Cluster]) -> int:
+    """Scenarios to be judged, each over each snapshot it is about, every pair included."""
+    pairs = sum(len(cluster.live) * (len(cluster.live) - 1) // 2 for cluster in clusters)
+    return sum(_times(case.scenario, clusters) for case in cases) + (
+        pairs if PAIR in asked.every else 0
+    )
+
+
+def _times(scenario: Scenario, clusters: Sequence[Cluster]) -> int:
+    if scenario.cluster is not None and scenario.snapshot_id is not None:
+        return 1
+    return sum(
+        scenario.cluster in (None, cluster.cluster)
+        and scenario.snapshot_id in (None, cluster.snapshot_id)
+        for cluster in clusters
+    )
+
+
 def _unknown(asked: Asked, clusters: Sequence[Cluster]) -> list[str]:
     named = dict.fromkeys(unit for group in (*asked.together, *asked.restored) for unit in group)
     problems = [units.why_unknown(unit, clusters, asked.dependencies) for unit in named]

@@ -1,0 +1,62 @@
+"""Paths of this machine, looked at without Spark: what is not there is told before one is started.
+
+Whatever is found here, Spark finds, too. Where the two could differ (braces and backslashes in a
+pattern, any file system but this machine's) nothing is said here, and Spark has the word.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from understudy.errors import BadInputError
+
+NO_SUCH_FILE: Final = "no such file"
+NO_FILE_THERE: Final = "there is no file"
+
+_NOTHING_FOUND: Final = "nothing was found to read"
+_SCHEME: Final = re.compile(r"[^/]*:")
+_ONLY_SPARKS: Final = re.compile(r"[\\{}]")
+
+
+def nothing_found(problems: Iterable[str]) -> BadInputError:
+    """The error for paths that give nothing, each with what is the matter with it."""
+    return BadInputError(_NOTHING_FOUND, list(problems))
+
+
+def plain(path: str) -> str:
+    """A path as people write it: local files without ``file:``."""
+    return path.removeprefix("file:") if path.startswith("file:/") else path
+
+
+def is_local(path: str) -> bool:
+    """Whether *path* is of this machine, if paths without a scheme are."""
+    return _SCHEME.match(plain(path)) is None
+
+
+def check_there(paths: Iterable[str]) -> None:
+    """Refuse those of *paths* that are of this machine and give no file, all at once."""
+    missing = {path: why for path in dict.fromkeys(paths) if (why := _why_missing(path))}
+    if missing:
+        raise nothing_found(f"{path}: {why}" for path, why in missing.items())
+
+
+def _why_missing(path: str) -> str | None:
+    if not is_local(path) or _ONLY_SPARKS.search(path):
+        return None
+    # Hadoop's patterns match hidden names as well, and may say "none of these" with a ^.
+    pattern = plain(path).replace("[^", "[!")
+    found = glob.glob(pattern, include_hidden=True)  # noqa: PTH207 - may be absolute
+    if not found:
+        return NO_SUCH_FILE
+    return None if any(map(_has_file, found)) else NO_FILE_THERE
+
+
+def _has_file(path: str) -> bool:
+    if not Path(path).is_dir():
+        return True
+    return any(files for _, _, files in os.walk(path, followlinks=True))
