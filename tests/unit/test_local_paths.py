@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from understudy import cli, session
+from understudy.commands.verb import running
 from understudy.errors import BadInputError
 from understudy.sources import local_paths
 
@@ -37,7 +39,7 @@ def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def no_spark(monkeypatch: pytest.MonkeyPatch, here: Path) -> Path:
     """As *here*, where a Spark that is started all the same is a failure."""
 
-    def start(_: str) -> NoReturn:
+    def start(_: str, **__: bool) -> NoReturn:
         raise AssertionError("Spark is started")
 
     monkeypatch.setattr(session, "_start", start)
@@ -154,3 +156,33 @@ def test_another_spark_is_asked_itself(
     assert session.is_this_machines()
     monkeypatch.setenv(name, value)
     assert not session.is_this_machines()
+
+
+def test_little_is_told_from_much_and_from_what_is_not_known(here: Path) -> None:
+    (here / "nowhere").symlink_to("gone")
+    assert local_paths.hold_little([THERE, "deep", "nowhere"])
+    assert not local_paths.hold_little([])
+    assert not local_paths.hold_little([THERE, "hdfs://name/there.json"])
+    assert not local_paths.hold_little(["the{re,y}.json"])
+    for half in ("deep/first", "deep/second"):
+        (here / half).write_bytes(bytes(local_paths.LITTLE // 2 + 1))
+    assert local_paths.hold_little(["deep/fir*"])
+    assert not local_paths.hold_little(["deep"])
+
+
+@pytest.mark.parametrize("size", [10, 2 * local_paths.LITTLE])
+def test_a_jvm_that_is_started_for_little_does_not_optimise(
+    here: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    class Started(Exception):  # noqa: N818 - it is none
+        pass
+
+    def start(_: str, *, is_short: bool) -> NoReturn:
+        raise Started(is_short)
+
+    (here / THERE).write_text(" " * size)
+    monkeypatch.setattr(session, "_start", start)
+    args = argparse.Namespace(verbose=False, json=True)
+    with pytest.raises(Started) as started, running("test", args, reads=[THERE, None]):
+        pass
+    assert started.value.args == (size < local_paths.LITTLE,)

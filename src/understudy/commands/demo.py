@@ -39,7 +39,7 @@ def _run(args: argparse.Namespace) -> int:
     )
     said: dict[str, str] = {}
     # A session that is there is used by every step.
-    with session("understudy demo"):
+    with session("understudy demo", is_short=True):
         for verb, command in commands:
             said[verb.name] = _step(verb, args, command)
             if verb is replay.VERB and not args.json:

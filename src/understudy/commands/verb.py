@@ -61,12 +61,16 @@ def running(
     Those that are not there are told of before the session is started, which takes seconds.
     """
     from understudy.session import is_this_machines, session
+    from understudy.sources import local_paths
 
+    paths = [path for path in reads if path is not None]
+    is_short = False
     if is_this_machines():
-        _check_inputs([path for path in reads if path is not None], root)
+        _check_inputs(paths, root)
+        is_short = local_paths.hold_little(paths if root is None else [*paths, root])
     with (
         showing(verbose=args.verbose, quiet=args.json) as progress,
-        session(name) as spark,
+        session(name, is_short=is_short) as spark,
         watching(spark, progress),
     ):
         yield spark, progress

@@ -9,7 +9,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,9 @@ from understudy.errors import BadInputError
 
 NO_SUCH_FILE: Final = "no such file"
 NO_FILE_THERE: Final = "there is no file"
+
+LITTLE: Final = 2**20
+"""Bytes in all, whose work is done before a JVM has optimised the code for it."""
 
 _NOTHING_FOUND: Final = "nothing was found to read"
 _SCHEME: Final = re.compile(r"[^/]*:")
@@ -45,18 +48,39 @@ def check_there(paths: Iterable[str]) -> None:
         raise nothing_found(f"{path}: {why}" for path, why in missing.items())
 
 
+def hold_little(paths: Sequence[str]) -> bool:
+    """Whether all that *paths* give is on this machine, and little; of no paths nobody can tell."""
+    if not paths or any(map(_is_only_sparks, paths)):
+        return False
+    left = LITTLE
+    for file in (file for path in paths for place in _found(path) for file in _files(place)):
+        left -= file.stat().st_size if file.exists() else 0  # a link may lead nowhere
+        if left < 0:
+            return False
+    return True
+
+
 def _why_missing(path: str) -> str | None:
-    if not is_local(path) or _ONLY_SPARKS.search(path):
+    if _is_only_sparks(path):
         return None
-    # Hadoop's patterns match hidden names as well, and may say "none of these" with a ^.
-    pattern = plain(path).replace("[^", "[!")
-    found = glob.glob(pattern, include_hidden=True)  # noqa: PTH207 - may be absolute
+    found = _found(path)
     if not found:
         return NO_SUCH_FILE
-    return None if any(map(_has_file, found)) else NO_FILE_THERE
+    return None if any(any(_files(place)) for place in found) else NO_FILE_THERE
 
 
-def _has_file(path: str) -> bool:
-    if not Path(path).is_dir():
-        return True
-    return any(files for _, _, files in os.walk(path, followlinks=True))
+def _is_only_sparks(path: str) -> bool:
+    return not is_local(path) or _ONLY_SPARKS.search(path) is not None
+
+
+def _found(path: str) -> list[str]:
+    # Hadoop's patterns match hidden names as well, and may say "none of these" with a ^.
+    pattern = plain(path).replace("[^", "[!")
+    return glob.glob(pattern, include_hidden=True)  # noqa: PTH207 - may be absolute
+
+
+def _files(place: str) -> Iterator[Path]:
+    if not Path(place).is_dir():
+        yield Path(place)
+    for folder, _, names in os.walk(place, followlinks=True):
+        yield from (Path(folder, name) for name in names)
