@@ -213,12 +213,13 @@ def _write_all(
     on_table: Callable[[str, int], None] | None,
 ) -> dict[str, int]:
     tag = f"publish {run.run_id}"
-    # All of them before the first is written: a frame made from SQL text makes views and drops them
-    # again, which nothing that runs has to see.
-    frames = {name: _conformed(name, tables[name]) for name in tables}
 
-    def write(name: str) -> int:
-        table = frames[name]
+    @inheritable_thread_target(spark)
+    def planned(name: str) -> DataFrame:
+        return _conformed(name, tables[name])
+
+    @inheritable_thread_target(spark)
+    def write(name: str, table: DataFrame) -> int:
         tag_jobs(spark, tag)
         try:
             path = _parquet(table, root, name, run.run_id)
@@ -231,9 +232,10 @@ def _write_all(
         return rows
 
     with ThreadPoolExecutor(threads, thread_name_prefix="publish") as pool:
-        writing = {
-            name: pool.submit(inheritable_thread_target(spark)(write), name) for name in tables
-        }
+        # All of them before the first is written: a frame made from SQL text makes views and drops
+        # them again, which nothing that runs has to see.
+        frames = dict(zip(tables, pool.map(planned, tables), strict=True))
+        writing = {name: pool.submit(write, name, table) for name, table in frames.items()}
         try:
             wait(writing.values(), return_when=FIRST_EXCEPTION)
             _raise_first(writing.values())

@@ -20,9 +20,20 @@ from understudy.sql import NO_IDS, Rows, struct
 _IS_TRUE: Final = "lower(trim(value)) = 'true'"
 # A reassignment cannot go on where a later controller wrote the record, or nobody did.
 _NO_WRITER: Final = 2**31 - 1
-# Stand for the keys of snapshots and scenarios where millions of rows are grouped by them.
+# Stand for the keys of snapshots, scenarios and topics where millions of rows are grouped by them
+# or looked up.
 CLUSTER_NUMBER: Final = f"xxhash64({', '.join(SNAPSHOT_KEY)})"
 SCENARIO_NUMBER: Final = f"xxhash64({', '.join(SCENARIO_KEY)})"
+_TOPIC_NUMBER: Final = f"xxhash64({', '.join(TOPIC_KEY)})"
+
+
+def about_cluster(partitions: Rows, known: Rows) -> Rows:
+    """Each of the *partitions* beside what is *known* of its cluster, by ``cluster_number``.
+
+    Every partition goes through this: to look up a number is much less work than two names.
+    """
+    numbered = partitions.select("*", f"{CLUSTER_NUMBER} AS cluster_number")
+    return numbered.join(known, ("cluster_number",), broadcast=True)
 
 
 class TopicExceptions(NamedTuple):
@@ -33,8 +44,9 @@ class TopicExceptions(NamedTuple):
 
     def mark_queued(self, partitions: Rows) -> Rows:
         """Partitions with ``queued``, null where their topic is not queued for deletion."""
-        queued = self.topics.select(*TOPIC_KEY, "queued").where("queued")
-        return partitions.join(queued, TOPIC_KEY, "LEFT", broadcast=True)
+        queued = self.topics.where("queued").select(f"{_TOPIC_NUMBER} AS topic_number", "queued")
+        numbered = partitions.select("*", f"{_TOPIC_NUMBER} AS topic_number")
+        return numbered.join(queued, ("topic_number",), "LEFT", broadcast=True)
 
     def find_queued(self, partitions: Rows) -> tuple[Rows, str]:
         """Partitions, and how to tell there that a topic is queued, beside ``queued_topics``."""

@@ -150,13 +150,13 @@ def tables(
         return reduce(Rows.union, map(table, decided.values())).frame()
 
     told: dict[str, Callable[[Decided], Rows]] = {
-        # Written in this order: the one with the most stages first, so that others fill its gaps.
+        # Written in this order: those with the most stages first, so that others fill their gaps.
         "requests": partial(sending.requests, brokers=Rows.of(brokers)),
+        "metadata_writes": telling.metadata_writes,
         "request_partitions": sending.request_partitions,
         "transitions": telling.transitions,
         "replica_states": telling.replica_states,
         "partition_states": telling.partition_states,
-        "metadata_writes": telling.metadata_writes,
         "decisions": telling.decisions,
         "event_results": telling.event_results,
         "broker_states": telling.broker_states,

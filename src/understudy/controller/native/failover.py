@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final
 
 from understudy.controller.native import bodies, tables
-from understudy.controller.native.clusters import TopicExceptions
+from understudy.controller.native.clusters import TopicExceptions, about_cluster
 from understudy.controller.native.decided import (
     Decided,
     kept_apart,
@@ -58,7 +58,8 @@ def decide(
     *facts* is small enough to broadcast.
     """
     marked, queued = exceptions.find_queued(partitions)
-    known = marked.join(facts, SNAPSHOT_KEY, broadcast=True).select(
+    about = facts.select(f"* EXCEPT ({', '.join(SNAPSHOT_KEY)})", "f.cluster_number")
+    known = about_cluster(marked, about).select(
         *SNAPSHOT_KEY,
         "scenario",
         *(name for name in PARTITIONS.names if name not in {*SNAPSHOT_KEY, "offline_dirs"}),

@@ -28,7 +28,6 @@ def request_partitions(decided: Decided) -> Rows:
 
 
 def _sent_again(decided: Decided, healthy: Rows) -> Rows:
-    to_replicas = f"request = {text(LEADER_AND_ISR)}"
     each = healthy.select(
         *PARTITION_KEY,
         "f.step_online AS step",
@@ -37,23 +36,23 @@ def _sent_again(decided: Decided, healthy: Rows) -> Rows:
         "adding",
         "removing",
         *RECORD,
-        f"explode(array({text(LEADER_AND_ISR)}, {text(UPDATE_METADATA)})) AS request",
+        "explode(array(true, false)) AS to_replicas",  # a flag is tested faster than a name
     )
     return select(
         each,
         REQUEST_PARTITIONS,
         **decided.event,
         step="step",
-        request="request",
-        recipients=f"IF({to_replicas}, sort_array(replicas), NULL)",
-        adding=f"IF({to_replicas}, adding, NULL)",
-        removing=f"IF({to_replicas}, removing, NULL)",
-        offline_replicas=f"IF({to_replicas}, NULL, {NO_IDS})",
-        is_new=f"IF({to_replicas}, false, NULL)",
+        request=f"IF(to_replicas, {text(LEADER_AND_ISR)}, {text(UPDATE_METADATA)})",
+        recipients="IF(to_replicas, sort_array(replicas), NULL)",
+        adding="IF(to_replicas, adding, NULL)",
+        removing="IF(to_replicas, removing, NULL)",
+        offline_replicas=f"IF(to_replicas, NULL, {NO_IDS})",
+        is_new="IF(to_replicas, false, NULL)",
         replicas="replicas",
         **{
             **{name: name for name in RECORD},
-            "recovery": f"IF({to_replicas} AND has_recovery, recovery, NULL)",
+            "recovery": "IF(to_replicas AND has_recovery, recovery, NULL)",
         },
     )
 

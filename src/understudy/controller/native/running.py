@@ -16,6 +16,7 @@ from understudy.controller.native.clusters import (
     MENTIONED_IDS,
     Role,
     TopicExceptions,
+    about_cluster,
     ids_of,
 )
 from understudy.controller.native.decided import replica_state
@@ -65,16 +66,14 @@ def settled_clusters(clusters: Rows) -> Rows:
 def settled_partitions(partitions: Rows, clusters: Rows, exceptions: TopicExceptions) -> Rows:
     """Partitions with their state, and the brokers that can touch them."""
     marked, queued = exceptions.find_queued(partitions)
-    about = clusters.select(
-        *SNAPSHOT_KEY, "cluster_number", "queued_topics", "not_live", "unreachable"
-    )
+    about = clusters.select("cluster_number", "queued_topics", "not_live", "unreachable")
     state = f"""CASE
         WHEN NOT has_state THEN {text(NEW_PARTITION)}
         WHEN array_contains(not_live, leader) OR array_contains(offline_dirs, leader)
           THEN {text(OFFLINE_PARTITION)}
         ELSE {text(ONLINE_PARTITION)} END"""
     return (
-        marked.join(about, SNAPSHOT_KEY, broadcast=True)
+        about_cluster(marked, about)
         .join(exceptions.overrides, TOPIC_KEY, "LEFT")
         .select(
             *PARTITIONS.names,
