@@ -8,10 +8,21 @@ from itertools import pairwise
 import pytest
 
 from intervals import compared, interval_of
-from told_histories import IN_MEMORY_ONLY, PAIRS, RECORDED, Event, in_time, read_lines
+from told_histories import (
+    IN_MEMORY_ONLY,
+    PAIRS,
+    RECORDED,
+    Event,
+    in_time,
+    led,
+    read_lines,
+    with_epochs,
+    zk,
+)
 from understudy.questions.history.derivation import derived
 from understudy.questions.history.divergence import DELETING, UNCLEAN
 from understudy.questions.history.facts import Event as Derived
+from understudy.questions.history.stories import Patience
 
 
 def told(name: str) -> list[Derived]:
@@ -47,6 +58,19 @@ def test_evidence_of_many_is_counted() -> None:
 
 def _copies(partition: Event, count: int) -> list[Event]:
     return [partition | {"partition": number} for number in range(count)]
+
+
+def test_orders_are_tried_as_long_as_there_is_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forty records that nothing tells, and brokers that came and went in many possible orders."""
+    was, now = led(1, 4, [1, 5, 6]), led(6, 7, [1, 6], partition_epoch=21)
+    before = zk(*_copies(was | {"replicas": [1, 5, 6]}, 40), live=(1, 2, 3, 5, 6))
+    after = zk(*_copies(now | {"replicas": [1, 5, 6]}, 40), live=(1, 5, 6))
+    restarted = with_epochs(after, b1=1001) | {"controller": {"id": 5, "epoch": 5}}
+    patience = Patience(500)
+    monkeypatch.setattr(Patience, "with_partitions", lambda _: patience)
+    events = derived(interval_of(*in_time("much", (before, restarted, []))))
+    assert patience.left == 0
+    assert {"controller_failover", "broker_failure"} <= {event.event_type for event in events}
 
 
 @pytest.mark.parametrize("run", RECORDED)

@@ -28,10 +28,19 @@ from understudy.questions.history.partition_facts import partition_facts, topic_
 from understudy.questions.history.partitions import PartitionStep, partition_steps
 from understudy.questions.history.sketch import Sketch, Timeline
 from understudy.questions.history.step_facts import election, isr_report
-from understudy.questions.history.stories import FORCED, PREFERRED, REPORT, Move, story_of
+from understudy.questions.history.stories import (
+    FORCED,
+    PREFERRED,
+    REPORT,
+    Move,
+    Patience,
+    story_of,
+)
 
 _OF_ONE: Final = frozenset((REPORT, PREFERRED, FORCED, "reassign"))
 """Events of plain partitions that are about each alone, so that each has an order of its own."""
+
+_SOME: Final = 100
 
 Stories = Mapping[int, Sequence[Move]]
 """By the number of the partition's step."""
@@ -39,13 +48,15 @@ Stories = Mapping[int, Sequence[Move]]
 
 def derived(interval: Interval) -> list[Event]:
     steps = [_Step(step, list(partition_facts(step))) for step in partition_steps(interval)]
+    patience = Patience.with_partitions(len(steps))
     likeliest, *others = courses(interval)
-    best = _told(interval, likeliest, steps)
+    best = _told(interval, likeliest, steps, patience)
     for course in others:
-        # Where it tells no more of those partitions, the others need not be looked at.
-        if not best.untold or len(_told(interval, course, best.untold).untold) >= len(best.untold):
+        # Where it tells no more of some of those partitions, the others need not be looked at.
+        some = best.untold[:_SOME]
+        if not some or len(_told(interval, course, some, patience).untold) >= len(some):
             continue
-        telling = _told(interval, course, steps)
+        telling = _told(interval, course, steps, patience)
         best = min(best, telling, key=lambda each: len(each.untold))
     return best.events
 
@@ -61,7 +72,9 @@ class _Telling(NamedTuple):
     """The partitions of which they do not come to what is recorded."""
 
 
-def _told(interval: Interval, course: Course, steps: Sequence[_Step]) -> _Telling:
+def _told(
+    interval: Interval, course: Course, steps: Sequence[_Step], patience: Patience
+) -> _Telling:
     of_all = [
         *failover_facts(interval, course),
         *broker_facts(interval, course),
@@ -75,7 +88,7 @@ def _told(interval: Interval, course: Course, steps: Sequence[_Step]) -> _Tellin
     timeline = Timeline(interval, happened)
     untold = [n for n, each in enumerate(steps) if not _is_told(each.step, timeline)]
     of_many = Timeline(interval, [each for each in happened if each["type"] not in _OF_ONE])
-    found = {n: story_of(Sketch(steps[n].step, of_many)) for n in untold}
+    found = {n: story_of(Sketch(steps[n].step, of_many), patience) for n in untold}
     stories = {n: moves for n, moves in found.items() if moves is not None}
     if stories:
         kept = (_without_own(each) if n in stories else each.facts for n, each in enumerate(steps))

@@ -23,7 +23,19 @@ FORCED: Final = "unclean_election"
 _MOST_REPORTS: Final = 8
 _MOST_ASKED: Final = 2  # elections that somebody asked for
 _MOST_BEATS: Final = 100  # a controller may have been followed by very many
-_MOST_TRIED: Final = 5_000
+_MOST_TRIED: Final = 1_000
+
+
+@dataclass
+class Patience:
+    """How much is still tried for one interval: much can have happened that nothing tells."""
+
+    left: int
+
+    @classmethod
+    def with_partitions(cls, count: int) -> Patience:
+        """Little for each, and enough for some that take long."""
+        return cls(20_000 + 20 * count)
 
 
 class Move(NamedTuple):
@@ -34,8 +46,8 @@ class Move(NamedTuple):
     isr: Ids = ()
 
 
-def story_of(sketch: Sketch) -> list[Move] | None:
-    """The moves that lead to what is recorded, None if none do.
+def story_of(sketch: Sketch, patience: Patience) -> list[Move] | None:
+    """The moves that lead to what is recorded, None if none do or nobody has the *patience*.
 
     With as few elections as possible that somebody would have had to ask for, and then with each
     move as late as possible: what brokers do comes first, and leaders follow.
@@ -43,7 +55,7 @@ def story_of(sketch: Sketch) -> list[Move] | None:
     if (sketch.step.by_leaders or 0) > _MOST_REPORTS or len(sketch.beats) > _MOST_BEATS:
         return None
     for asked in range(_MOST_ASKED + 1):
-        found = _Search(sketch).moves(sketch.start, 0, asked)
+        found = _Search(sketch, patience).moves(sketch.start, 0, asked)
         if found is not None:
             return found
     return None
@@ -52,6 +64,7 @@ def story_of(sketch: Sketch) -> list[Move] | None:
 @dataclass
 class _Search:
     sketch: Sketch
+    patience: Patience
     _seen: set[tuple[Record, int, int]] = field(default_factory=set)
 
     @cached_property
@@ -62,9 +75,11 @@ class _Search:
         """Those from this record on, before the beat of this number; *asked* elections are left."""
         key = record, at, asked
         is_too_much = record.elections > self.sketch.step.elections
-        if is_too_much or key in self._seen or len(self._seen) >= _MOST_TRIED:
+        is_enough = len(self._seen) >= _MOST_TRIED or self.patience.left <= 0
+        if is_too_much or is_enough or key in self._seen:
             return None
         self._seen.add(key)
+        self.patience.left -= 1
         beats = self.sketch.beats
         if at < len(beats):
             then = self.sketch.after(record, at, beats[at].event)
