@@ -84,6 +84,20 @@ def led(leader: int, epoch: int, isr: list[int], partition_epoch: int = 10) -> D
     return partition([1, 2, 3], (leader, epoch, isr), partition_epoch=partition_epoch)
 
 
+def led_by_1_again(epoch: int, *, partition_epoch: int) -> Document:
+    """Under a new controller broker 1 came back, caught up, and was elected."""
+    state = (1, epoch, [2, 3, 1])
+    led_again = partition([1, 2, 3], state, partition_epoch=partition_epoch, controller_epoch=5)
+    return with_epochs(zk(led_again, controller={"id": 3, "epoch": 5}), b1=300)
+
+
+HOW_1_LED_AGAIN: list[Event] = [
+    {"controller": 3, "forget": True, "type": "controller_failover"},
+    {"brokers": [1], "epochs": [300], "type": "broker_startup"},
+    {"isr": [2, 3, 1], "partition": "t-0", "type": "isr_change"},
+    {"partitions": ["t-0"], "type": "preferred_election"},
+]
+
 PAIRS: dict[str, Pair] = {
     "unchanged": (zk(LED), zk(LED), []),
     "unchanged quorum": (quorum(led(1, 4, [1, 2])), quorum(led(1, 4, [1, 2])), []),
@@ -336,19 +350,8 @@ PAIRS: dict[str, Pair] = {
     ),
     "a failover after a death that nobody had met": (
         zk(LED, live=(2, 3), controller={"id": 1, "epoch": 4}),
-        with_epochs(
-            zk(
-                partition([1, 2, 3], (1, 7, [2, 3, 1]), partition_epoch=14, controller_epoch=5),
-                controller={"id": 3, "epoch": 5},
-            ),
-            b1=300,
-        ),
-        [
-            {"controller": 3, "forget": True, "type": "controller_failover"},
-            {"brokers": [1], "epochs": [300], "type": "broker_startup"},
-            {"isr": [2, 3, 1], "partition": "t-0", "type": "isr_change"},
-            {"partitions": ["t-0"], "type": "preferred_election"},
-        ],
+        led_by_1_again(7, partition_epoch=14),
+        HOW_1_LED_AGAIN,
     ),
     "a directory of which the next controller has to learn": (
         zk(led(-1, 4, [1], 10) | {"offline_dirs": [1]}),
@@ -364,19 +367,8 @@ PAIRS: dict[str, Pair] = {
     ),
     "a partition first led after the failover, and then by its first replica": (
         zk(partition([1, 2, 3]), live=(2, 3)),
-        with_epochs(
-            zk(
-                partition([1, 2, 3], (1, 1, [2, 3, 1]), partition_epoch=2, controller_epoch=5),
-                controller={"id": 3, "epoch": 5},
-            ),
-            b1=300,
-        ),
-        [
-            {"controller": 3, "forget": True, "type": "controller_failover"},
-            {"brokers": [1], "epochs": [300], "type": "broker_startup"},
-            {"isr": [2, 3, 1], "partition": "t-0", "type": "isr_change"},
-            {"partitions": ["t-0"], "type": "preferred_election"},
-        ],
+        led_by_1_again(1, partition_epoch=2),
+        HOW_1_LED_AGAIN,
     ),
     "a new leader of the quorum": (
         quorum(led(1, 4, [1, 2])),

@@ -24,7 +24,7 @@ _NO_WRITER: Final = 2**31 - 1
 # or looked up.
 CLUSTER_NUMBER: Final = f"xxhash64({', '.join(SNAPSHOT_KEY)})"
 SCENARIO_NUMBER: Final = f"xxhash64({', '.join(SCENARIO_KEY)})"
-_TOPIC_NUMBER: Final = f"xxhash64({', '.join(TOPIC_KEY)})"
+_TOPIC_KEY_NUMBER: Final = f"xxhash64({', '.join(TOPIC_KEY)})"
 
 
 def about_cluster(partitions: Rows, known: Rows) -> Rows:
@@ -44,8 +44,10 @@ class TopicExceptions(NamedTuple):
 
     def mark_queued(self, partitions: Rows) -> Rows:
         """Partitions with ``queued``, null where their topic is not queued for deletion."""
-        queued = self.topics.where("queued").select(f"{_TOPIC_NUMBER} AS topic_number", "queued")
-        numbered = partitions.select("*", f"{_TOPIC_NUMBER} AS topic_number")
+        queued = self.topics.where("queued").select(
+            f"{_TOPIC_KEY_NUMBER} AS topic_number", "queued"
+        )
+        numbered = partitions.select("*", f"{_TOPIC_KEY_NUMBER} AS topic_number")
         return numbered.join(queued, ("topic_number",), "LEFT", broadcast=True)
 
     def find_queued(self, partitions: Rows) -> tuple[Rows, str]:

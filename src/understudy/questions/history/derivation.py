@@ -41,6 +41,7 @@ _OF_ONE: Final = frozenset((REPORT, PREFERRED, FORCED, "reassign"))
 """Events of plain partitions that are about each alone, so that each has an order of its own."""
 
 _SOME: Final = 100
+"""So many partitions tell whether another course of the brokers is worth looking at."""
 
 Stories = Mapping[int, Sequence[Move]]
 """By the number of the partition's step."""

@@ -104,16 +104,19 @@ class Interval:
         return frozenset(step.broker_id for step in steps)
 
     @cached_property
+    def _dead(self) -> frozenset[int]:
+        return self._ids(step for step in self.brokers.values() if step.is_gone)
+
+    @cached_property
     def unnoticed(self) -> frozenset[int]:
         """The controller that is gone, while nobody follows it: its own end is met by nobody."""
         is_alone = not self.is_kraft and self.failovers == 0
-        dead = self._ids(step for step in self.brokers.values() if step.is_gone)
-        return dead & {self.old_controller} if is_alone else frozenset()
+        return self._dead & {self.old_controller} if is_alone else frozenset()
 
     @cached_property
     def gone(self) -> frozenset[int]:
         """Those whose end a controller could have met."""
-        return self._ids(step for step in self.brokers.values() if step.is_gone) - self.unnoticed
+        return self._dead - self.unnoticed
 
     @cached_property
     def broke_off(self) -> frozenset[int]:
