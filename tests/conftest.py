@@ -34,6 +34,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.ui.retainedJobs", "1")  # nobody looks at them, and plans are large
         .config("spark.ui.retainedStages", "1")
         .config("spark.sql.ui.retainedExecutions", "1")
+        .config("spark.sql.ui.explainMode", "simple")
+        .config("spark.sql.debug.maxToStringFields", "5")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")

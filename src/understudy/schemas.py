@@ -521,4 +521,5 @@ def conform(df: DataFrame, schema: T.StructType) -> DataFrame:
     ]
     if wrong:
         raise SchemaMismatchError("a table does not have the columns it should", wrong)
-    return df if df.columns == schema.names else df.select(*schema.names)
+    # As text: of every column that select() is given Spark makes an object first, in several calls.
+    return df if df.columns == schema.names else df.selectExpr(*schema.names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -48,14 +48,23 @@ def read(spark: SparkSession, path: str, only: Collection[Key] | None = None) ->
     publish.check_versions(root, rows)
     runs = {row.run_id: set(row.tables) for row in rows if "snapshots" in row.tables}
     _check_tables(root, runs)
-    _check_columns(spark, root, max(runs))
     read_of = sorted(runs) if only is None else _holding(spark, root, sorted(runs), only)
-    tables = {
-        name: _with_origin(
-            _chosen(publish.read_runs(spark, root, name, read_of, schema), only), root
-        )
-        for name, schema in schemas.SNAPSHOT_TABLES.items()
-    }
+    names = list(schemas.SNAPSHOT_TABLES)
+
+    @inheritable_thread_target(spark)
+    def wrong(name: str) -> Sequence[str]:
+        return _wrong_columns(spark, f"{root}/{name}/run={max(runs)}", name)
+
+    @inheritable_thread_target(spark)
+    def table(name: str) -> DataFrame:
+        rows = publish.read_runs(spark, root, name, read_of, schemas.SNAPSHOT_TABLES[name])
+        return _with_origin(_chosen(rows, only), root)
+
+    # Each asks Spark for little, but many times over.
+    with ThreadPoolExecutor(len(names)) as threads:
+        problems, found = threads.map(wrong, names), threads.map(table, names)
+        _check_columns(root, problems)
+        tables = dict(zip(names, found, strict=True))
     # A snapshot without a digest can only equal itself.
     digest = F.coalesce("content_digest", POSITION).alias("content_digest")
     index = tables["snapshots"].select(
@@ -121,16 +130,9 @@ def _check_tables(root: str, runs: Mapping[str, set[str]]) -> None:
         raise BadInputError(f"{root}: the snapshot store is not complete", lacking)
 
 
-def _check_columns(spark: SparkSession, root: str, run_id: str) -> None:
-    """Compare the files of one run with the schemas, which would read a missing column as null."""
-    names = list(schemas.SNAPSHOT_TABLES)
-
-    @inheritable_thread_target(spark)
-    def wrong(name: str) -> Sequence[str]:
-        return _wrong_columns(spark, f"{root}/{name}/run={run_id}", name)
-
-    with ThreadPoolExecutor(len(names)) as threads:
-        problems = [problem for found in threads.map(wrong, names) for problem in found]
+def _check_columns(root: str, found: Iterable[Sequence[str]]) -> None:
+    """Refuse a store whose newest run has other columns: one that is missing would read as null."""
+    problems = [problem for of_table in found for problem in of_table]
     if problems:
         raise BadInputError(
             f"{root}: the snapshot store does not have the columns it should", problems
@@ -138,6 +140,7 @@ def _check_columns(spark: SparkSession, root: str, run_id: str) -> None:
 
 
 def _wrong_columns(spark: SparkSession, path: str, name: str) -> list[str]:
+    """What the files at *path* lack of the table's schema."""
     try:
         stored = {field.name: field.dataType for field in spark.read.parquet(path).schema}
     except AnalysisException as error:
