@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,21 @@ ROOT = Path(__file__).parents[2]
 TROUBLE = ROOT / "data" / "sample" / "shop-eu-2026-03-01T0930.json"
 
 
-def run(*argv: str, at: Path, **more: str) -> dict[str, Any]:
+# However small they are, snapshots are replayed in the native form.
+NATIVELY = """
+import sys
+from understudy import cli, replay
+
+replay.SMALL = 0
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+def run(
+    *argv: str, at: Path, program: Sequence[str] = ("-m", "understudy"), **more: str
+) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-m", "understudy", *argv, "--json"],
+        [sys.executable, *program, *argv, "--json"],
         cwd=at,
         env=environment(**more),
         capture_output=True,
@@ -52,6 +65,26 @@ def test_connect_and_classic_agree(tmp_path: Path, capsys: pytest.CaptureFixture
     for table in REPLAY_TABLES:
         assert rows(connect, table) == rows(classic, table), table
     assert rows(classic, "partition_states")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("spark")
+def test_the_native_form_over_connect_agrees_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a failure and a start-up beside the failover: every kind of view in views."""
+    events = ({"type": "controller_failover"}, {"type": "broker_failure", "brokers": [103]},
+              {"type": "broker_startup", "brokers": [104]})  # fmt: skip
+    asked = tmp_path / "asked.jsonl"
+    lines = [json.dumps({"scenario": each["type"], "events": [each]}) for each in events]
+    asked.write_text("\n".join(lines), encoding="utf-8")
+    classic, connect = tmp_path / "classic", tmp_path / "connect"
+    given = ("replay", str(TROUBLE), "--scenarios", str(asked), "--out")
+    told(capsys, 0, *given, str(classic))
+    run(*given, str(connect), at=tmp_path, program=("-c", NATIVELY), SPARK_REMOTE="local[2]")
+    for table in REPLAY_TABLES:
+        assert rows(connect, table) == rows(classic, table), table
+    assert rows(classic, "requests")
 
 
 @pytest.mark.slow
