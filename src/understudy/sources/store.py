@@ -48,7 +48,6 @@ def read(spark: SparkSession, path: str, only: Collection[Key] | None = None) ->
     publish.check_versions(root, rows)
     runs = {row.run_id: set(row.tables) for row in rows if "snapshots" in row.tables}
     _check_tables(root, runs)
-    read_of = sorted(runs) if only is None else _holding(spark, root, sorted(runs), only)
     names = list(schemas.SNAPSHOT_TABLES)
 
     @inheritable_thread_target(spark)
@@ -62,9 +61,9 @@ def read(spark: SparkSession, path: str, only: Collection[Key] | None = None) ->
 
     # Each asks Spark for little, but many times over.
     with ThreadPoolExecutor(len(names)) as threads:
-        problems, found = threads.map(wrong, names), threads.map(table, names)
-        _check_columns(root, problems)
-        tables = dict(zip(names, found, strict=True))
+        _check_columns(root, threads.map(wrong, names))
+        read_of = sorted(runs) if only is None else _holding(spark, root, sorted(runs), only)
+        tables = dict(zip(names, threads.map(table, names), strict=True))
     # A snapshot without a digest can only equal itself.
     digest = F.coalesce("content_digest", POSITION).alias("content_digest")
     index = tables["snapshots"].select(
