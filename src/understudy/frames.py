@@ -12,6 +12,8 @@ from pyspark.sql import types as T
 
 AS_MANY_AS_THERE_ARE: Final = 1_000_000  # partitions; fewer stay as they are
 FEW_SCENARIOS: Final = 10  # what these touch is less than what they are about
+FEW_ROWS: Final = 20_000  # as good as nothing to whoever holds them
+SOME_OF_EACH: Final = 10  # rows that are made of one, where it is about as many
 
 
 class Tables(Mapping[str, DataFrame]):
@@ -72,12 +74,25 @@ def small_frame(
     return spark.createDataFrame(table, schema)
 
 
-def kept(frame: DataFrame, *, scenarios: int) -> DataFrame:
+def settled(frame: DataFrame) -> DataFrame:
+    """The same few rows, computed: a plan that no other has to carry along.
+
+    Spark looks at the whole plan below a frame with every step that is added to it, also at what
+    is kept in memory.
+    """
+    return frame.sparkSession.createDataFrame(frame.toArrow(), frame.schema)
+
+
+def kept(frame: DataFrame, *, scenarios: int = 1, rows: int | None = None) -> DataFrame:
     """Keep *frame*, which has rows of so many scenarios, for all that is made from it.
 
-    A few are kept in memory. Many can be more than that has room for: then Spark puts blocks of it
-    on disk, but tries to take each back whenever it is read, for which it drops others.
+    *rows* is how many it can have, where that is known: a few are computed at once. Otherwise those
+    of a few scenarios are kept in memory. Of many they can be more than that has room for: then
+    Spark puts blocks of it on disk, but tries to take each back whenever it is read, for which it
+    drops others.
     """
+    if rows is not None and rows <= FEW_ROWS:
+        return settled(frame)
     in_memory = scenarios <= FEW_SCENARIOS
     return frame.persist(
         StorageLevel.MEMORY_AND_DISK_DESER if in_memory else StorageLevel.DISK_ONLY

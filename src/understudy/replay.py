@@ -117,6 +117,7 @@ def replay(
             scopes=_scopes(spark, asked, survey.profiles),
             profiles=survey.profiles,
             many=survey.interpreted,
+            rows=snapshots.rows,
             changed_only=changed_only,
         )
         found = _only_changed(others.tables) if changed_only else others.tables

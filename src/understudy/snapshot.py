@@ -59,6 +59,12 @@ class Snapshots:
     """Of what was read: the bytes of documents, the visible runs of stores."""
     held: tuple[DataFrame, ...] = ()
     """Frames that stay in memory until :meth:`close`."""
+    rows: int | None = None
+    """Of all tables at most, where that is known to be little."""
+
+    def at_most(self, times: int) -> int | None:
+        """How many rows there can be of so many for each of these, where that is known."""
+        return None if self.rows is None else self.rows * times
 
     def tables(self) -> dict[str, DataFrame]:
         """The tables of a snapshot store by name; the quarantine is none of them."""

@@ -170,6 +170,7 @@ def _found(
 ) -> Findings:
     from pyspark.sql import functions as F
 
+    from understudy.frames import SOME_OF_EACH, kept
     from understudy.questions.cut_sets import cuts, odds, sets
     from understudy.questions.recovery import recovery
 
@@ -190,13 +191,14 @@ def _found(
         units = sets.dependencies(snapshots.snapshots, given.dependencies)
     partitions = sets.weighed(partitions, given.weights)
     tables = {}
+    many = snapshots.at_most(SOME_OF_EACH)
     if args.per_topic:
-        by_topic = sets.cut_sets_by_topic(partitions, units).persist()
+        by_topic = kept(sets.cut_sets_by_topic(partitions, units), rows=many)
         held.append(by_topic)
-        found = sets.cut_sets(by_topic).persist()
+        found = kept(sets.cut_sets(by_topic), rows=many)
         tables["topic_cut_sets"] = sets.table(sets.named(by_topic), units, largest=args.k)
     else:
-        found = sets.cut_sets_of_all(partitions, units).persist()
+        found = kept(sets.cut_sets_of_all(partitions, units), rows=many)
     held.append(found)
     tables |= {
         "cut_sets": sets.table(found, units, largest=args.k),

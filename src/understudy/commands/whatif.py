@@ -190,6 +190,7 @@ def _found(
     held: list[DataFrame],
     progress: Progress,
 ) -> Findings:
+    from understudy.frames import kept
     from understudy.questions.recovery import recovery
     from understudy.questions.what_if.answer import what_if
     from understudy.questions.what_if.impact import WORST_FIRST
@@ -205,7 +206,7 @@ def _found(
         snapshots, asked, profile=args.profile, release=args.release, on_begin=begin
     )
     held += answered.held
-    impact = answered.impact.persist()
+    impact = kept(answered.impact, rows=snapshots.rows)
     held.append(impact)
     verdicts = {row.verdict for row in impact.select("verdict").distinct().collect()}
     if not verdicts:

@@ -31,7 +31,7 @@ def read(
     parts = [store.read(spark, path, only) for path in stores]
     if others:
         parts.append(documents.read(spark, others))
-    return combine(parts)
+    return combine(parts, settles_few=True)
 
 
 def load(spark: SparkSession, paths: Sequence[str], wanted: Wanted | None = None) -> Snapshots:

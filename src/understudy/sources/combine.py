@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from understudy import schemas
+from understudy.frames import FEW_ROWS, settled
 from understudy.names import SNAPSHOT_KEY
 from understudy.snapshot import Snapshots
 from understudy.sources.local_paths import NO_FILE_THERE, nothing_found
@@ -23,6 +24,7 @@ from understudy.sources.local_paths import NO_FILE_THERE, nothing_found
 SOURCE: Final = "_source"
 POSITION: Final = "_position"
 FILE_DIGEST: Final = "_file_digest"
+ROWS: Final = "_rows"
 ORIGIN: Final = (SOURCE, POSITION)
 
 _OTHERS_NAMED: Final = 3
@@ -34,8 +36,8 @@ class Part:
 
     paths: tuple[str, ...]
     index: DataFrame
-    """One row per document or stored snapshot: key, content_digest (null if refused), SOURCE,
-    POSITION, FILE_DIGEST (once per file)."""
+    """One row per piece of a document or stored snapshot: key, content_digest (once, and null if
+    refused), SOURCE, POSITION, FILE_DIGEST (once per file), ROWS (of a store, unknown)."""
     tables: dict[str, DataFrame]
     once: Callable[[], dict[str, DataFrame]]
     """The tables again, for when the same file was given by two paths."""
@@ -43,8 +45,12 @@ class Part:
     held: tuple[DataFrame, ...] = ()
 
 
-def combine(parts: Sequence[Part]) -> Snapshots:
-    """The snapshots of all *parts*, with one small job to see what they have in common."""
+def combine(parts: Sequence[Part], *, settles_few: bool = False) -> Snapshots:
+    """The snapshots of all *parts*, with one small job to see what they have in common.
+
+    With *settles_few* the tables of a few small documents are computed at once: all that is asked
+    of them is planned sooner then, and nothing has to be kept.
+    """
     held = [frame for part in parts for frame in part.held]
     index = reduce(DataFrame.unionByName, (part.index for part in parts))
     summary = _summary(index)
@@ -57,15 +63,17 @@ def combine(parts: Sequence[Part]) -> Snapshots:
         copies = _copies(index).coalesce(1).persist()  # small, and joined to every table
         held.append(copies)
         tables = _without_copies(tables, copies)
-    return Snapshots(
-        **{
-            name: schemas.conform(tables[name], schema)
-            for name, schema in schemas.SNAPSHOT_TABLES.items()
-        },
-        quarantine=schemas.conform(tables["quarantine"], schemas.QUARANTINE),
-        input_digest=_input_digest(parts, summary),
-        held=tuple(held),
-    )
+    told = {**schemas.SNAPSHOT_TABLES, "quarantine": schemas.QUARANTINE}
+    tables = {name: schemas.conform(tables[name], schema) for name, schema in told.items()}
+    rows = None
+    if settles_few and summary.rows is not None and summary.rows <= FEW_ROWS:
+        rows = summary.rows
+        tables = {name: settled(table) for name, table in tables.items()}
+        for frame in held:
+            frame.unpersist()
+        held = []
+    digest = _input_digest(parts, summary)
+    return Snapshots(**tables, input_digest=digest, held=tuple(held), rows=rows)
 
 
 def _summary(index: DataFrame) -> Row:
@@ -80,6 +88,9 @@ def _summary(index: DataFrame) -> Row:
         F.sha2(F.array_join(digests, ","), 256).alias("digest"),
         F.count("content_digest").alias("snapshots_read"),
         F.size(F.collect_set(F.when(read_well, F.struct(*SNAPSHOT_KEY)))).alias("snapshots"),
+        F.when(F.count_if(F.col(ROWS).isNull()) == 0, F.coalesce(F.sum(ROWS), F.lit(0))).alias(
+            "rows"
+        ),
     ).head()
     if row is None:
         raise AssertionError("an aggregate without groups has one row")

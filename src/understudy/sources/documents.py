@@ -21,7 +21,7 @@ from pyspark.sql import types as T
 
 from understudy import schemas
 from understudy.errors import BadInputError
-from understudy.sources.combine import FILE_DIGEST, ORIGIN, POSITION, SOURCE, Part
+from understudy.sources.combine import FILE_DIGEST, ORIGIN, POSITION, ROWS, SOURCE, Part
 from understudy.sources.content import Parsed
 from understudy.sources.document import MAX_UNCOMPRESSED_BYTES, parse
 from understudy.sources.local_paths import NO_SUCH_FILE, nothing_found, plain
@@ -98,8 +98,12 @@ def part_of(paths: Sequence[str], parsed: DataFrame) -> Part:
     documents = parsed.withColumnsRenamed(names).persist()
     return Part(
         paths=tuple(paths),
-        index=documents.where("part = 0").select(
-            *_KEY, F.col("snapshot.content_digest"), SOURCE, POSITION, FILE_DIGEST
+        index=documents.selectExpr(
+            *_KEY,
+            "IF(part = 0, snapshot.content_digest, NULL) AS content_digest",
+            *(SOURCE, POSITION),
+            f"IF(part = 0, {FILE_DIGEST}, NULL) AS {FILE_DIGEST}",
+            f"{' + '.join(f'coalesce(size({name}), 0)' for name in _NESTED)} AS {ROWS}",
         ),
         tables=_tables(documents),
         once=lambda: _tables(documents.dropDuplicates([SOURCE, POSITION, "part"])),

@@ -17,7 +17,7 @@ from understudy import publish, schemas
 from understudy.errors import BadInputError, UsageError
 from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
-from understudy.sources.combine import FILE_DIGEST, POSITION, SOURCE, Part
+from understudy.sources.combine import FILE_DIGEST, POSITION, ROWS, SOURCE, Part
 
 Key = tuple[str, str]
 
@@ -73,6 +73,7 @@ def read(spark: SparkSession, path: str, only: Collection[Key] | None = None) ->
         SOURCE,
         POSITION,
         F.lit(None).cast("string").alias(FILE_DIGEST),
+        F.lit(None).cast("int").alias(ROWS),
     )
     shown = hashlib.sha256("\n".join(sorted(runs)).encode()).hexdigest()
     return Part(

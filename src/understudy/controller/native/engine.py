@@ -24,7 +24,7 @@ from understudy.controller.zk.events import (
     CONTROLLED_SHUTDOWN,
     FAILOVER,
 )
-from understudy.frames import Tables
+from understudy.frames import Tables, settled
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.sql import Rows, text
 
@@ -140,10 +140,10 @@ def tables(
     if known.clusters is not None:
         # What many scenarios touch is many times what is read, which may be a single file.
         every = Rows.of(partitions).spread("topic", "partition")
-        settled = settled_partitions(every, known.clusters, known.exceptions)
+        at_rest = settled_partitions(every, known.clusters, known.exceptions)
         for kind in (kind for kind in known.facts if kind in _OF_RUNNING):
             decided[kind] = _OF_RUNNING[kind].decide(
-                settled, known.facts[kind], changed_only=changed_only
+                at_rest, known.facts[kind], changed_only=changed_only
             )
 
     def of_all(table: Callable[[Decided], Rows]) -> DataFrame:
@@ -173,12 +173,8 @@ def _taken(kind: str, facts: Rows) -> Rows:
 
 
 def _settled(rows: Rows) -> Rows:
-    """The same rows, computed: a plan that no other has to carry along.
-
-    They are few, as many as snapshots or scenarios, and go to every executor anyway.
-    """
-    frame = rows.frame()
-    return Rows.of(frame.sparkSession.createDataFrame(frame.toArrow(), frame.schema))
+    """They are few, as many as snapshots or scenarios, and go to every executor anyway."""
+    return Rows.of(settled(rows.frame()))
 
 
 def _measured(topics: DataFrame) -> TopicExceptions:

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from understudy import schemas
+from understudy.frames import SOME_OF_EACH, kept
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.history.derivation import derived
 from understudy.questions.history.divergence import SCENARIO, Comparison, compare
@@ -57,7 +58,7 @@ def told(snapshots: Snapshots, history: Sequence[Listed] | None = None) -> Histo
 
     *history* is the list of the snapshots, where the caller knows it better than these tell.
     """
-    done = _passed(snapshots, history).persist()
+    done = kept(_passed(snapshots, history), rows=snapshots.at_most(SOME_OF_EACH))
     return History(**{name: _table(done, name) for name in _TABLES}, held=done)
 
 

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from understudy import replay as replaying
-from understudy.frames import small_frame
+from understudy.frames import SOME_OF_EACH, kept, small_frame
 from understudy.questions.restart import demands as demanding
 from understudy.questions.restart import moves as moving
 from understudy.questions.restart import plan as planning
@@ -128,8 +128,8 @@ class Answer:
 
 @contextmanager
 def answered(snapshots: Snapshots, asked: Asked) -> Iterator[Answer]:
-    demands = demanding.demands(snapshots, asked.brokers).persist()
-    conflicts = demanding.conflicts(demands).persist()
+    demands = kept(demanding.demands(snapshots, asked.brokers), rows=snapshots.rows)
+    conflicts = kept(demanding.conflicts(demands), rows=snapshots.at_most(SOME_OF_EACH))
     try:
         yield _answer(demands, conflicts, asked)
     finally:

@@ -19,7 +19,7 @@ from understudy import replay as replaying
 from understudy.controller.profiles import PROFILES
 from understudy.controller.states import NEW_PARTITION, OFFLINE_PARTITION, ONLINE_PARTITION
 from understudy.controller.words import DELETED, ELECTED_UNCLEAN
-from understudy.frames import kept, small_frame
+from understudy.frames import SOME_OF_EACH, kept, small_frame
 from understudy.names import PARTITION_KEY, SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.questions import units
 from understudy.questions.availability import is_internal
@@ -130,7 +130,7 @@ def _answer(
         changed_only=True,
     )
     ruled = ruled.only(replay.accepted)
-    partitions = before(ruled).persist()
+    partitions = kept(before(ruled), rows=ruled.rows)
     about = _case_frame(wanted, clusters, ruled)
     several = any(len(case.brokers) > 1 for case in wanted)
     tables, held = _tables(ruled, replay, about, partitions, several=several)
@@ -162,11 +162,16 @@ def _tables(
         spark = partitions.sparkSession
         return {name: small_frame(spark, [], schema) for name, schema in _SCHEMAS.items()}, ()
     changes = kept(
-        _changes(replay.tables["partition_states"], partitions, about), scenarios=replay.replayed
+        _changes(replay.tables["partition_states"], partitions, about),
+        scenarios=replay.replayed,
+        rows=snapshots.at_most(replay.replayed),
     )
-    parts = impact_brokers.parts(partitions).persist()
+    parts = kept(impact_brokers.parts(partitions), rows=snapshots.at_most(SOME_OF_EACH))
     sent = impact_brokers.sent(replay.tables["requests"])
-    brokers = impact_brokers.impact_brokers(snapshots, about, parts, changes, sent).persist()
+    brokers = kept(
+        impact_brokers.impact_brokers(snapshots, about, parts, changes, sent),
+        rows=snapshots.at_most(replay.replayed),
+    )
     tables = {
         "impact": impacts.impact(
             about,
