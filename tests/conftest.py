@@ -50,6 +50,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture
+def unsettled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that is read is so little that it is computed at once."""
+    monkeypatch.setattr("understudy.sources.combine.FEW_ROWS", -1)
+
+
+@pytest.fixture
 def native(monkeypatch: pytest.MonkeyPatch) -> None:
     """Failovers run in the native form, however small they are."""
     monkeypatch.setattr("understudy.replay.SMALL", 0)

@@ -25,7 +25,7 @@ from understudy.controller.native import engine as native
 from understudy.controller.native import fence as fencing
 from understudy.controller.profiles import KRAFT, PROFILES, ZK
 from understudy.errors import UsageError
-from understudy.frames import Tables, small_frame
+from understudy.frames import Tables, settled, small_frame
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.scenarios import Scenario
 from understudy.schemas import QUARANTINE
@@ -84,8 +84,11 @@ def replay(
     snapshots = snapshots.with_defaults()
     judged = _judged(snapshots.snapshots, profile, release)
     accepted = judged.where("refusal IS NULL")
-    resolved = scenarios.resolve(spark, asked, snapshots.snapshots).join(
-        F.broadcast(accepted.select(*SNAPSHOT_KEY, "profile", "release")), on=list(SNAPSHOT_KEY)
+    # Settled, for all that follows is planned over it, and counted here.
+    resolved = settled(
+        scenarios.resolve(spark, asked, snapshots.snapshots).join(
+            F.broadcast(accepted.select(*SNAPSHOT_KEY, "profile", "release")), on=list(SNAPSHOT_KEY)
+        )
     )
     kinds, fences = _native_kinds(asked), _has_fences(asked)
     done: native.Native | None = None
@@ -265,23 +268,18 @@ def _marked(scenarios: DataFrame, fenced: fencing.Fenced | None) -> DataFrame:
 
 
 def _survey(resolved: DataFrame, taken: DataFrame | None) -> _Survey:
-    """One small job, over what the native form has *taken* if it has."""
-    asked = resolved.select(*SCENARIO_KEY, "profile", "release")
-    if taken is None:
-        judged = asked.withColumn("resumes", F.lit(None).cast("boolean"))
-    else:
-        known = F.broadcast(taken.select(*SCENARIO_KEY, "resumes"))
-        judged = asked.join(known, on=list(SCENARIO_KEY), how="left")
-    counted = judged.agg(
-        F.count(F.lit(1)).alias("scenarios"),
-        F.count("resumes").alias("native"),
-        F.count_if(F.coalesce("resumes", F.lit(True))).alias("interpreted"),
-        F.sort_array(F.collect_set(F.struct("profile", "release"))).alias("rules"),
-    ).first()
-    if counted is None:  # an aggregate always has its row
-        return _Survey(0, 0, 0, [])
-    rules = [(rule.profile, rule.release) for rule in counted.rules]
-    return _Survey(counted.scenarios, counted.native, counted.interpreted, rules)
+    """What there is of each, and of what the native form has *taken*, if it has."""
+    asked = resolved.select(*SCENARIO_KEY, "profile", "release").toArrow()
+    rows = () if taken is None else taken.select(*SCENARIO_KEY, "resumes").toArrow().to_pylist()
+    resumes = {tuple(row[name] for name in SCENARIO_KEY): row["resumes"] for row in rows}
+    keys = zip(*(asked[name].to_pylist() for name in SCENARIO_KEY), strict=True)
+    rules = zip(asked["profile"].to_pylist(), asked["release"].to_pylist(), strict=True)
+    return _Survey(
+        scenarios=asked.num_rows,
+        native=len(resumes),
+        interpreted=sum(resumes.get(key, True) for key in keys),
+        rules=sorted(set(rules)),
+    )
 
 
 def _to_interpret(resolved: DataFrame, taken: DataFrame | None) -> DataFrame:

@@ -117,6 +117,13 @@ def struct(**fields: str) -> str:
     return f"named_struct({inside})"
 
 
+def nothing(beside: Rows, schema: T.StructType) -> Rows:
+    """No row, of *schema*, in the session of *beside*."""
+    return beside.where("false").select(
+        *(f"{null(field.dataType.simpleString())} AS {field.name}" for field in schema)
+    )
+
+
 def select(rows: Rows, schema: T.StructType, **values: str) -> Rows:
     """Project onto *schema*: columns by name from *values*, then the keys, else null."""
     given = {**{name: name for name in PARTITION_KEY}, **values}

@@ -29,7 +29,7 @@ REPLICATION: Final = 3
 CHANGE: Final = 0.001
 SEED: Final = 7
 PER_LOAD: Final = 10  # snapshots
-WARM_UP: Final = 3  # snapshots
+WARM_UPS: Final = (3, 3, 3)  # snapshots
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -76,7 +76,7 @@ def _measured(
 
     told = []
     try:
-        for snapshots in (WARM_UP, *sizes):
+        for snapshots in (*WARM_UPS, *sizes):
             shutil.rmtree(scratch, ignore_errors=True)
             whole, done = audit(scratch / "out", snapshots)
             more, next_one = audit(scratch / "out", snapshots + 1)
@@ -90,7 +90,7 @@ def _measured(
     finally:
         given.close()
         shutil.rmtree(scratch, ignore_errors=True)
-    return told[1:]
+    return told[len(WARM_UPS) :]
 
 
 def _say(text: str) -> None:

@@ -213,7 +213,11 @@ def test_snapshots_of_kraft_have_a_rule_for_every_difference(
     }
 
 
-@pytest.mark.parametrize("controller", [ZK_39, KRAFT_43_ELR], ids=lambda each: each.label)
+@pytest.mark.parametrize(
+    "controller",
+    [ZK_39, pytest.param(KRAFT_43_ELR, marks=pytest.mark.slow)],
+    ids=lambda each: each.label,
+)
 def test_a_controller_does_not_differ_from_itself(
     spark: SparkSession, tmp_path: Path, controller: Controller
 ) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import reduce
 
 from understudy.controller.native import outcomes
-from understudy.controller.native.decided import RECORD, Decided, replica_state
+from understudy.controller.native.decided import NEVER, RECORD, Decided, replica_state
 from understudy.controller.states import (
     OFFLINE_PARTITION,
     OFFLINE_REPLICA,
@@ -42,7 +42,7 @@ from understudy.schemas import (
     REPLICA_STATES,
     TRANSITIONS,
 )
-from understudy.sql import Rows, select, text
+from understudy.sql import Rows, nothing, select, text
 
 
 def partition_states(decided: Decided) -> Rows:
@@ -264,10 +264,12 @@ def decisions(decided: Decided) -> Rows:
 
 
 def event_results(decided: Decided) -> Rows:
+    if decided.is_answered == NEVER:
+        return nothing(decided.facts, EVENT_RESULTS)
     answered = decided.touched.where(decided.is_answered)
     return select(answered, EVENT_RESULTS, **decided.event)
 
 
 def broker_states(decided: Decided) -> Rows:
     """Registrations are the quorum controller's."""
-    return select(decided.touched.where("false"), BROKER_STATES)
+    return nothing(decided.facts, BROKER_STATES)
