@@ -98,6 +98,25 @@ def test_the_tables_are_those_of_the_schemas(read: Read, tmp_path: Path) -> None
     assert found.quarantine.count() == 0
 
 
+def test_a_few_rows_are_computed_at_once_and_are_the_same(
+    read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "a.jsonl", document("a"), document("b"), document("b", leader=2), "{")
+    few = read(path)
+    # 2 brokers, 1 topic, 2 partitions and 2 settings of each document that could be read.
+    assert (few.rows, few.held, few.at_most(10)) == (21, (), 210)
+    monkeypatch.setattr("understudy.sources.combine.FEW_ROWS", 20)
+    kept = read(path)
+    assert (kept.rows, kept.at_most(10)) == (None, None)
+    assert kept.held
+    assert few.input_digest == kept.input_digest
+    for name, table in {**few.tables(), "quarantine": few.quarantine}.items():
+        other = {**kept.tables(), "quarantine": kept.quarantine}[name]
+        assert table.schema == other.schema
+        assert sorted(table.collect(), key=str) == sorted(other.collect(), key=str)
+    assert few.quarantine.count() == 3
+
+
 def test_files_directories_globs_and_compression(read: Read, tmp_path: Path) -> None:
     write(tmp_path / "a.json", document("a"))
     write(tmp_path / "deep" / "date=2026-01-01" / "b.jsonl.gz", document("b"), document("b2"))
