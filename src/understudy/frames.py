@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 AS_MANY_AS_THERE_ARE: Final = 1_000_000  # partitions; fewer stay as they are
 FEW_SCENARIOS: Final = 10  # what these touch is less than what they are about
@@ -74,13 +77,14 @@ def small_frame(
     return spark.createDataFrame(table, schema)
 
 
-def settled(frame: DataFrame) -> DataFrame:
+def settled(frame: DataFrame, found: pa.Table | None = None) -> DataFrame:
     """The same few rows, computed: a plan that no other has to carry along.
 
     Spark looks at the whole plan below a frame with every step that is added to it, also at what
-    is kept in memory.
+    is kept in memory. *found* are the rows, where they were asked for already.
     """
-    return frame.sparkSession.createDataFrame(frame.toArrow(), frame.schema)
+    rows = frame.toArrow() if found is None else found
+    return frame.sparkSession.createDataFrame(rows, frame.schema)
 
 
 def kept(frame: DataFrame, *, scenarios: int = 1, rows: int | None = None) -> DataFrame:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -25,12 +25,15 @@ from understudy.controller.native import engine as native
 from understudy.controller.native import fence as fencing
 from understudy.controller.profiles import KRAFT, PROFILES, ZK
 from understudy.errors import UsageError
-from understudy.frames import Tables, settled, small_frame
+from understudy.frames import SOME_OF_EACH, Tables, settled, small_frame
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.scenarios import Scenario
 from understudy.schemas import QUARANTINE
 from understudy.snapshot import Snapshots
 from understudy.sql import text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # Partitions in all, over all scenarios: for so few the interpreter has answered before the native
 # form is compiled.
@@ -84,12 +87,11 @@ def replay(
     snapshots = snapshots.with_defaults()
     judged = _judged(snapshots.snapshots, profile, release)
     accepted = judged.where("refusal IS NULL")
-    # Settled, for all that follows is planned over it, and counted here.
-    resolved = settled(
-        scenarios.resolve(spark, asked, snapshots.snapshots).join(
-            F.broadcast(accepted.select(*SNAPSHOT_KEY, "profile", "release")), on=list(SNAPSHOT_KEY)
-        )
+    matched = scenarios.resolve(spark, asked, snapshots.snapshots).join(
+        F.broadcast(accepted.select(*SNAPSHOT_KEY, "profile", "release")), on=list(SNAPSHOT_KEY)
     )
+    found = matched.toArrow()  # counted here; all that follows is planned over a leaf
+    resolved = settled(matched, found)
     kinds, fences = _native_kinds(asked), _has_fences(asked)
     done: native.Native | None = None
     taken: DataFrame | None = None
@@ -99,13 +101,13 @@ def replay(
     if kinds and is_large:
         known = _native_facts(kinds, snapshots, accepted, resolved)
         taken = known.taken()
-        survey = _survey(resolved, taken)
+        survey = _survey(found, taken)
         done = native.tables(
             snapshots.partitions, snapshots.brokers, known, changed_only=changed_only
         )
         tables = done.tables
     else:
-        survey = _survey(resolved, None)
+        survey = _survey(found, None)
     if survey.interpreted:
         fenced = None
         if fences and is_large and KRAFT.name in survey.profiles:
@@ -120,13 +122,13 @@ def replay(
             scopes=_scopes(spark, asked, survey.profiles),
             profiles=survey.profiles,
             many=survey.interpreted,
-            rows=snapshots.rows,
+            rows=snapshots.at_most(survey.interpreted * SOME_OF_EACH),
             changed_only=changed_only,
         )
-        found = _only_changed(others.tables) if changed_only else others.tables
+        told = _only_changed(others.tables) if changed_only else others.tables
         if fenced is not None:
-            found = fenced.beside(found)
-        tables = found if done is None or not survey.native else done.followed_by(found)
+            told = fenced.beside(told)
+        tables = told if done is None or not survey.native else done.followed_by(told)
         held = (others.held, *(() if fenced is None else fenced.keep(survey.scenarios)))
     if done is not None:
         held = (*done.keep(survey.scenarios), *held)
@@ -267,9 +269,8 @@ def _marked(scenarios: DataFrame, fenced: fencing.Fenced | None) -> DataFrame:
     return joined.withColumn("natively", F.coalesce("natively", F.lit(False)))
 
 
-def _survey(resolved: DataFrame, taken: DataFrame | None) -> _Survey:
+def _survey(asked: pa.Table, taken: DataFrame | None) -> _Survey:
     """What there is of each, and of what the native form has *taken*, if it has."""
-    asked = resolved.select(*SCENARIO_KEY, "profile", "release").toArrow()
     rows = () if taken is None else taken.select(*SCENARIO_KEY, "resumes").toArrow().to_pylist()
     resumes = {tuple(row[name] for name in SCENARIO_KEY): row["resumes"] for row in rows}
     keys = zip(*(asked[name].to_pylist() for name in SCENARIO_KEY), strict=True)

@@ -25,7 +25,7 @@ from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.controller.states import OFFLINE_REPLICA, ONLINE_PARTITION, ONLINE_REPLICA
 from understudy.controller.words import NO_LEADER, UNCHANGED
 from understudy.controller.zk.interpreter import resume
-from understudy.frames import SOME_OF_EACH, Tables, compiled_apart, kept
+from understudy.frames import Tables, compiled_apart, kept
 from understudy.garbage import rarely_collected
 from understudy.names import PARTITION_KEY, SCENARIO_KEY, SNAPSHOT_KEY, TOPIC_KEY
 from understudy.schemas import PARTITION_STATES, PARTITIONS, REPLAY_TABLES, REPLICA_STATES
@@ -61,7 +61,7 @@ def tables(
     scopes: DataFrame,
     profiles: Collection[str],
     many: int,
-    rows: int | None = None,
+    rows: int | None,
     changed_only: bool,
 ) -> Interpreted:
     """Every output table of *scenarios*.
@@ -69,8 +69,8 @@ def tables(
     *snapshots* has, beside its own columns, the ``profile`` each is replayed under; *scenarios*
     the ``number`` of its events in *scopes*, and ``resumed``: not null for a failover of which only
     the second half is wanted. One that is taken ``natively`` wants no partition that ``is_plain``.
-    *profiles* are those there are, and so *many* the scenarios; of the snapshots there are at most
-    so many *rows*, where that is known.
+    *profiles* are those there are, and so *many* the scenarios; *rows* is about how many
+    all tables have, where that is known.
     """
     known = _known(snapshots, brokers, topics, configs)
     scoped = _with_scope_keys(scenarios, known, scopes)
@@ -81,8 +81,7 @@ def tables(
         .repartition(*SCENARIO_KEY)
         .sortWithinPartitions(*SCENARIO_KEY, "part.topic", "part.partition")
     )
-    told = None if rows is None else rows * many * SOME_OF_EACH
-    done = kept(feed.mapInArrow(_replay_batches, _OUTPUT), scenarios=many, rows=told)
+    done = kept(feed.mapInArrow(_replay_batches, _OUTPUT), scenarios=many, rows=rows)
     found = Tables({name: partial(_table, done, name) for name in REPLAY_TABLES})
     if changed_only:
         return Interpreted(found, done)

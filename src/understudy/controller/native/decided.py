@@ -17,7 +17,6 @@ from understudy.names import PARTITION_KEY
 from understudy.sql import Rows, struct, text
 
 RECORD: Final = LeaderAndIsr._fields
-NEVER: Final = "false"
 
 
 class Starting(NamedTuple):
@@ -49,7 +48,7 @@ class Decided(NamedTuple):
     healthy: Rows | None = None  # their record is sent again, and nothing changes
     untouched: Rows | None = None  # they are only there, as ``online`` and ``replicas`` say
     is_shown: str = "true"  # whether one of the touched has state rows, as SQL text
-    is_answered: str = NEVER  # whether the event answers for a touched partition, as SQL text
+    is_answered: str | None = None  # whether it answers for a touched partition, as SQL text
     starting: Starting | None = None
 
     @property

@@ -190,5 +190,4 @@ def _measured(topics: DataFrame) -> TopicExceptions:
         return TopicExceptions(Rows.of(topics), few_queued=False)
     queued = found.filter(pc.field("queued")).group_by(list(SNAPSHOT_KEY))
     most = pc.max(queued.aggregate([("topic", "count")])["topic_count"]).as_py() or 0
-    leaf = topics.sparkSession.createDataFrame(found, topics.schema)
-    return TopicExceptions(Rows.of(leaf), few_queued=most <= _FEW_TOPICS)
+    return TopicExceptions(Rows.of(settled(topics, found)), few_queued=most <= _FEW_TOPICS)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import reduce
 
 from understudy.controller.native import outcomes
-from understudy.controller.native.decided import NEVER, RECORD, Decided, replica_state
+from understudy.controller.native.decided import RECORD, Decided, replica_state
 from understudy.controller.states import (
     OFFLINE_PARTITION,
     OFFLINE_REPLICA,
@@ -264,7 +264,7 @@ def decisions(decided: Decided) -> Rows:
 
 
 def event_results(decided: Decided) -> Rows:
-    if decided.is_answered == NEVER:
+    if decided.is_answered is None:
         return nothing(decided.facts, EVENT_RESULTS)
     answered = decided.touched.where(decided.is_answered)
     return select(answered, EVENT_RESULTS, **decided.event)
