@@ -8,13 +8,21 @@ from __future__ import annotations
 
 from typing import Final
 
-_BUCKETS: Final = 1024
+_SIDE: Final = 32
+_BUCKETS: Final = _SIDE * _SIDE
 
 
 def in_buckets(brokers: str, broker_id: str) -> str:
-    """The array *brokers* as buckets; *broker_id* is the id of its element ``b``."""
-    in_bucket = f"filter({brokers}, b -> pmod({broker_id}, {_BUCKETS}) = n)"
-    return f"transform(sequence(0, {_BUCKETS - 1}), n -> {in_bucket})"
+    """The array *brokers* as buckets; *broker_id* is the id of its element ``b``.
+
+    Sorted in two rounds, coarsely first: looking through all brokers for every single bucket would
+    take longer than much of what is asked of them.
+    """
+    number = f"pmod({broker_id}, {_BUCKETS})"
+    each = f"sequence(0, {_SIDE - 1})"
+    coarse = f"transform({each}, m -> filter({brokers}, b -> {number} DIV {_SIDE} = m))"
+    fine = f"transform({each}, n -> filter(near, b -> {number} = m * {_SIDE} + n))"
+    return f"flatten(transform({coarse}, (near, m) -> {fine}))"
 
 
 def bucket(buckets: str, broker: str) -> str:

@@ -107,7 +107,7 @@ def throughput(sizes: Sequence[int], rounds: int) -> list[Line]:
     for size in sizes:
         comparisons = [c for c in every if c["up_to"] is None or size <= c["up_to"]]
         names = sorted({c["measure"] for c in comparisons} | {c["against"] for c in comparisons})
-        taken = _repeated([f"{name}@{size}" for name in names], [size], rounds)
+        taken = _repeated([f"{name}@{size}" for name in names], rounds)
         lines += [_compared(comparison, taken, size) for comparison in comparisons]
     return lines
 
@@ -143,8 +143,6 @@ def questions(size: int, rounds: int) -> list[Line]:
     names = list(dict.fromkeys(c[side] for c in comparisons for side in ("against", "measure")))
     best: dict[int, dict[str, Any]] = {}
     for brokers in (few, many):
-        shape = ("--partitions", str(size), "--brokers", str(brokers))
-        _run("store", *shape, "--home", str(HOME))
         takes = [f"{name}@{size}x{brokers}" for name in names]
         best[brokers] = _result("repeat", *takes, "--rounds", str(rounds))
     lines = [_compared(each, best[many], size, f"x{many}") for each in comparisons]
@@ -166,7 +164,7 @@ def questions(size: int, rounds: int) -> list[Line]:
 def scaling(sizes: Sequence[int], rounds: int) -> list[Line]:
     """What one more partition costs a replay, beyond the cost of replaying almost nothing."""
     every = [OVERHEAD_PARTITIONS, *sorted(sizes)]
-    taken = _repeated([f"replay@{size}" for size in every], every, rounds)
+    taken = _repeated([f"replay@{size}" for size in every], rounds)
     best = {size: taken[f"replay@{size}"]["best"] for size in every}
     overhead = best[OVERHEAD_PARTITIONS]
     lines = [Line("fixed overhead", f"{every[0]:,}", f"{overhead:.2f} s", "", None, "")]
@@ -207,7 +205,7 @@ def sequences(rounds: int) -> list[Line]:
     interpreted = few.replace("@", "-interpreted@")
     copied = {shape: take.replace("@", "-copied@") for shape, take in takes.items()}
     every = [*takes.values(), *copied.values(), few, many, interpreted]
-    taken = _repeated(every, [SEQUENCE_PARTITIONS], rounds)
+    taken = _repeated(every, rounds)
     overhead = min(taken[take]["best"] for take in takes.values())
     lines = []
     for (count, events), take in takes.items():
@@ -257,7 +255,7 @@ def sequences(rounds: int) -> list[Line]:
 def small_heap() -> list[Line]:
     """A thousand failures in a heap that cannot hold what they touch."""
     take = f"failures-{MANY}x1@{SEQUENCE_PARTITIONS}"
-    taken = _repeated([take], [SEQUENCE_PARTITIONS], 1, heap=SMALL_HEAP)[take]
+    taken = _repeated([take], 1, heap=SMALL_HEAP)[take]
     return [
         Line(
             what=f"{MANY} single failures in a heap of {SMALL_HEAP}",
@@ -270,11 +268,7 @@ def small_heap() -> list[Line]:
     ]
 
 
-def _repeated(
-    takes: Sequence[str], sizes: Sequence[int], rounds: int, *, heap: str = HEAP
-) -> dict[str, Any]:
-    for size in sizes:
-        _run("store", "--partitions", str(size), "--home", str(HOME))
+def _repeated(takes: Sequence[str], rounds: int, *, heap: str = HEAP) -> dict[str, Any]:
     return _result("repeat", *takes, "--rounds", str(rounds), heap=heap)
 
 
@@ -406,7 +400,7 @@ def pace(sizes: Sequence[int], rounds: int) -> list[Line]:
     """Kafka's own state machines over the same snapshot, in memory, against a whole replay."""
     lines = []
     for size in sizes:
-        taken = _repeated([f"replay@{size}"], [size], rounds)[f"replay@{size}"]
+        taken = _repeated([f"replay@{size}"], rounds)[f"replay@{size}"]
         command = [sys.executable, "-m", "bench.pace", "--home", str(HOME)]
         command += ["--partitions", str(size)]
         kafka = json.loads(_call(command, capture=True))
