@@ -66,16 +66,16 @@ class Shape:
         return max(self.rf, 3)
 
     def special_brokers(self) -> tuple[list[int], int | None]:
-        """The dead brokers, and the live one that is shutting down if there is one to spare."""
+        """The dead brokers, and beside them one that is shutting down if there is one to spare."""
         dice = random.Random(f"{self.seed}:brokers")  # noqa: S311 - reproducible, not secret
         chosen = dice.sample(range(1, self.brokers + 1), self.brokers)
         dead, live = sorted(chosen[: self.dead]), chosen[self.dead :]
-        return dead, live[0] if len(live) > 1 else None
+        return dead, live[0] if dead and len(live) > 1 else None
 
     def controller(self) -> int:
         """A dead broker when there is one: then nobody has reacted to any death yet."""
-        dead, shutting_down = self.special_brokers()
-        return dead[0] if dead else min({*range(1, self.brokers + 1)} - {shutting_down})
+        dead, _ = self.special_brokers()
+        return dead[0] if dead else 1
 
 
 def synthetic_tables(
@@ -90,7 +90,10 @@ def synthetic_tables(
     topics: int | None = None,
     deleting: int = 0,
 ) -> dict[str, DataFrame]:
-    """The canonical snapshot tables of a cluster of this size, as its dead controller left it."""
+    """The canonical snapshot tables of a cluster of this size, as its controller left it.
+
+    With nobody *dead* the controller is at work and has settled everything: all partitions are led.
+    """
     count = topics or max(1, partitions // PARTITIONS_PER_TOPIC)
     shape = Shape(partitions, brokers, dead, rf, seed, snapshots, count, deleting)
     listing = _sized_topics(spark, shape)
@@ -301,6 +304,7 @@ def _partitions(listing: DataFrame, shape: Shape) -> DataFrame:
     identity, instant = ("number", "partition"), ("number", "partition", "snapshot")
     replicas, isr = F.col("replicas"), F.col("isr")
     led = F.col("has_state")
+    calm = F.lit(shape.dead == 0)
     return (
         _keyed(_in_order(listing, shape))
         .withColumn("partition", F.explode(F.sequence(F.lit(0), F.col("size") - 1)))
@@ -319,10 +323,11 @@ def _partitions(listing: DataFrame, shape: Shape) -> DataFrame:
         )
         .withColumns(
             {
-                "has_state": F.col("luck") >= 5,  # 0.05 % were never led
-                "leaderless": F.col("luck").between(5, 14),  # 0.1 %
+                "has_state": (F.col("luck") >= 5) | calm,  # 0.05 % were never led
+                "leaderless": F.col("luck").between(5, 14) & ~calm,  # 0.1 %
                 "shrunk": F.col("luck").between(15, 114),  # 1 %
-                "unreadable": F.col("luck").between(9_990, 9_999),  # 0.1 % on an offline directory
+                # 0.1 % on an offline directory
+                "unreadable": F.col("luck").between(9_990, 9_999) & ~calm,
                 "all_in_sync": F.concat(
                     F.slice(replicas, F.col("turn") + 1, F.lit(shape.rf)),
                     F.slice(replicas, F.lit(1), F.col("turn")),

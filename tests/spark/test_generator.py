@@ -213,3 +213,15 @@ def test_an_impossible_shape_is_refused_with_every_reason(spark: SparkSession) -
         "--dead must leave a broker alive",
         "--topics must be from 1 to --partitions",
     )
+
+
+def test_with_nobody_dead_the_controller_has_settled_everything(spark: SparkSession) -> None:
+    calm = synthetic.synthetic_tables(spark, **{**SIZES, "dead": 0})
+    brokers, rows = calm["brokers"], calm["partitions"]
+    assert brokers.where("NOT alive OR shutting_down").isEmpty()
+    assert calm["snapshots"].join(brokers, ["cluster", "snapshot_id"]).where(
+        "controller_id = broker_id"
+    ).count() == len(calm["snapshots"].collect())
+    unsettled = "leader IS NULL OR NOT array_contains(isr, leader) OR size(offline_dirs) > 0"
+    assert rows.where(unsettled).isEmpty()
+    assert not rows.where("size(isr) < size(replicas)").isEmpty()
