@@ -27,7 +27,7 @@ from understudy.questions.known_clusters import known_clusters
 from understudy.questions.units import PAIR, Cluster
 from understudy.questions.what_if import impact as impacts
 from understudy.questions.what_if import impact_brokers
-from understudy.questions.what_if.before import PARTITION, STATUSES, before
+from understudy.questions.what_if.before import NUMBER, PARTITION, STATUSES, before
 from understudy.questions.what_if.failures import Asked, Case, cases, how_many
 from understudy.questions.what_if.pair_failures import impact_of_pairs
 from understudy.schemas import (
@@ -36,6 +36,7 @@ from understudy.schemas import (
     IMPACT,
     IMPACT_BROKERS,
     IMPACT_PARTITIONS,
+    LONG,
     RISKS,
     STRING,
     conform,
@@ -51,6 +52,7 @@ _SCHEMAS: Final = {
 _CASES: Final = T.StructType(
     [
         *(T.StructField(name, STRING) for name in SCENARIO_KEY),
+        T.StructField(NUMBER, LONG),
         *(T.StructField(name, IDS) for name in ("brokers", "gone", "back")),
         T.StructField("quorum_survives", BOOLEAN),
         T.StructField("quorum_reason", STRING),
@@ -167,7 +169,7 @@ def _tables(
         rows=snapshots.at_most(replay.replayed),
     )
     parts = kept(impact_brokers.parts(partitions), rows=snapshots.at_most(SOME_OF_EACH))
-    sent = impact_brokers.sent(replay.tables["requests"])
+    sent = impact_brokers.sent(replay.tables["requests"], about)
     brokers = kept(
         impact_brokers.impact_brokers(snapshots, about, parts, changes, sent),
         rows=snapshots.at_most(replay.replayed),
@@ -199,18 +201,23 @@ def _under(snapshots: Snapshots, profile: str | None, release: str | None) -> Sn
 def _case_frame(
     wanted: Sequence[Case], clusters: Sequence[Cluster], snapshots: Snapshots
 ) -> DataFrame:
-    """The cases beside the snapshots they are about, with ``complete``."""
+    """The cases beside the snapshots they are about, with ``complete`` and a number of their own.
+
+    There are as many rows as scenarios times partitions they change, and times brokers: those are
+    brought together by the number, not by three names.
+    """
+    pairs = ((case, key) for case in wanted for key in _snapshots_of(case, clusters))
     rows = [
         (
             *key,
             case.scenario.scenario,
+            number,
             list(case.brokers),
             list(case.gone),
             list(case.back),
             *(case.quorum or (None, None)),
         )
-        for case in wanted
-        for key in _snapshots_of(case, clusters)
+        for number, (case, key) in enumerate(pairs)
     ]
     given = small_frame(snapshots.snapshots.sparkSession, rows, _CASES)
     known = snapshots.snapshots.select(*SNAPSHOT_KEY, "complete")
@@ -253,6 +260,8 @@ def _changes(states: DataFrame, partitions: DataFrame, about: DataFrame) -> Data
         .where(_IS_CHANGED)
         .transform(_with_statuses)
         .selectExpr("*", f"{_risks()} AS risks", f"{is_internal()} AS is_internal")
+        # What else is known of the scenario is the same for all it changes.
+        .drop(*(name for name in about.columns if name not in (*SCENARIO_KEY, NUMBER)))
     )
 
 

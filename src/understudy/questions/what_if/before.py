@@ -12,6 +12,7 @@ from understudy.questions.availability import counted, is_online
 from understudy.snapshot import Snapshots
 from understudy.sql import NO_IDS
 
+NUMBER: Final = "number"  # of a scenario over one snapshot
 PARTITION: Final = (*SNAPSHOT_KEY, "topic", "partition")
 STATUSES: Final = ("offline", "under_min_isr", "at_min_isr", "acks_all_blocked", "never_led")
 _IS: Final = {

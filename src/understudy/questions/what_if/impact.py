@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
-from understudy.questions.what_if.before import STATUSES
+from understudy.questions.what_if.before import NUMBER, STATUSES
 from understudy.schemas import IMPACT, RISKS, conform
 from understudy.sql import text
 
@@ -28,7 +28,7 @@ def summed(changes: DataFrame) -> DataFrame:
     more = (
         f"sum(CAST({name} AS INT) - CAST(was_{name} AS INT)) AS more_{name}" for name in STATUSES
     )
-    return changes.groupBy(*SCENARIO_KEY).agg(
+    return changes.groupBy(NUMBER).agg(
         *map(F.expr, more),
         *(F.expr(f"count_if(array_contains(risks, {text(risk)})) AS {risk}") for risk in RISKS),
         *(
@@ -57,7 +57,7 @@ def brokers_summed(brokers: DataFrame) -> DataFrame:
     # Of several that are sent as much, the one with the smallest id.
     busiest = f"IF({sent} > 0, struct({sent}, -broker_id AS id), NULL)"
     return (
-        brokers.groupBy(*SCENARIO_KEY)
+        brokers.groupBy(NUMBER)
         .agg(
             F.expr(f"{skew('leaders_before', 'live_before')} AS leader_skew_before"),
             F.expr(f"{skew('leaders', 'live')} AS leader_skew"),
@@ -80,9 +80,9 @@ def impact(
     """The table. *changed* and *brokers* are summed; *touched* counts partitions."""
     rows = (
         cases.join(F.broadcast(totals), on=list(SNAPSHOT_KEY), how="left")
-        .join(touched, on=list(SCENARIO_KEY), how="left")
-        .join(changed, on=list(SCENARIO_KEY), how="left")
-        .join(brokers, on=list(SCENARIO_KEY), how="left")
+        .join(touched, on=NUMBER, how="left")
+        .join(changed, on=NUMBER, how="left")
+        .join(brokers, on=NUMBER, how="left")
     )
     return judged(
         # A scenario that changes nothing, and a snapshot without partitions, have no sums.

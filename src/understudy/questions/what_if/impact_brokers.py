@@ -9,13 +9,16 @@ from pyspark.sql import functions as F
 
 from understudy.controller.profiles import KRAFT
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
-from understudy.questions.what_if.before import STATUSES
+from understudy.questions.what_if.before import NUMBER, STATUSES
 from understudy.schemas import IMPACT_BROKERS, conform
 from understudy.snapshot import Snapshots
 from understudy.sql import NO_IDS, struct, text
 
 _REQUESTS: Final = ("leader_and_isr", "update_metadata", "stop_replica")
 _ROLES: Final = ("leaders", "followers", "replicas", "mentions")
+# A broker in a scenario, as one number: what is compared and sorted by the million.
+_PART: Final = "part"
+_PART_OF: Final = f"(shiftleft({NUMBER}, 32) | broker_id) AS {_PART}"
 
 
 def parts(partitions: DataFrame) -> DataFrame:
@@ -66,32 +69,38 @@ def touched(
 
     *several*: some scenarios are about more than one.
     """
-    wanted = about.selectExpr(*SCENARIO_KEY, "brokers", "explode(brokers) AS broker_id")
+    wanted = about.selectExpr(*SNAPSHOT_KEY, NUMBER, "brokers", "explode(brokers) AS broker_id")
     if not several:  # the sums per broker are at hand
         return (
             by_broker.select(*SNAPSHOT_KEY, "broker_id", "mentions")
             .join(F.broadcast(wanted), on=[*SNAPSHOT_KEY, "broker_id"], how="inner")
-            .selectExpr(*SCENARIO_KEY, "mentions AS partitions")
+            .selectExpr(NUMBER, "mentions AS partitions")
         )
     return (
         partitions.selectExpr(*SNAPSHOT_KEY, "ids", "explode(ids) AS broker_id")
         .join(F.broadcast(wanted), on=[*SNAPSHOT_KEY, "broker_id"], how="inner")
         # Counted at the first of its brokers that the scenario is about.
         .where("broker_id = get(filter(ids, i -> array_contains(brokers, i)), 0)")
-        .groupBy(*SCENARIO_KEY)
+        .groupBy(NUMBER)
         .agg(F.expr("count(1) AS partitions"))
     )
 
 
-def sent(requests: DataFrame) -> DataFrame:
+def sent(requests: DataFrame, about: DataFrame) -> DataFrame:
     """Per scenario and broker, the requests and bytes of each type."""
+    numbers = F.broadcast(about.select(*SCENARIO_KEY, NUMBER))
 
     def of(request: str) -> str:
         return f"request = {text(request.upper())}"
 
-    return requests.groupBy(*SCENARIO_KEY, "broker_id").agg(
-        *(F.expr(f"count_if({of(each)}) AS {each}_requests") for each in _REQUESTS),
-        *(F.expr(f"sum(IF({of(each)}, bytes, 0)) AS {each}_bytes") for each in _REQUESTS),
+    return (
+        requests.join(numbers, on=list(SCENARIO_KEY), how="inner")
+        .selectExpr(_PART_OF, "request", "bytes")
+        .groupBy(_PART)
+        .agg(
+            *(F.expr(f"count_if({of(each)}) AS {each}_requests") for each in _REQUESTS),
+            *(F.expr(f"sum(IF({of(each)}, bytes, 0)) AS {each}_bytes") for each in _REQUESTS),
+        )
     )
 
 
@@ -116,16 +125,16 @@ def impact_brokers(
         on=list(SNAPSHOT_KEY),
         how="inner",
     )
-    on = [*SCENARIO_KEY, "broker_id"]
     is_kraft = f"mode = {text(KRAFT.mode)}"
-    asked = cases.select(*SCENARIO_KEY, "gone", "back")
+    asked = cases.select(*SCENARIO_KEY, NUMBER, "gone", "back")
     was_live = "coalesce(alive, false)"
     return (
         all_brokers.join(F.broadcast(asked), on=list(SNAPSHOT_KEY), how="inner")
-        .join(_moves(changes), on=on, how="left")
-        .join(sent, on=on, how="left")
+        .selectExpr("*", _PART_OF)
+        .join(_moves(changes), on=_PART, how="left")
+        .join(sent, on=_PART, how="left")
         .selectExpr(
-            *on,
+            *(*SCENARIO_KEY, NUMBER, "broker_id"),
             "rack",
             "coalesce(leaders, 0) AS leaders_before",
             "coalesce(leaders, 0) + coalesce(more_leaders, 0) AS leaders",
@@ -169,8 +178,9 @@ def _moves(changes: DataFrame) -> DataFrame:
         )
     )
     return (
-        changes.selectExpr(*SCENARIO_KEY, f"inline(concat({moves}))")
-        .groupBy(*SCENARIO_KEY, "broker_id")
+        changes.selectExpr(NUMBER, f"inline(concat({moves}))")
+        .selectExpr(_PART_OF, "leaders", "followers")
+        .groupBy(_PART)
         .agg(
             F.expr("sum(leaders) AS more_leaders"),
             F.expr("sum(followers) AS more_followers"),
