@@ -52,7 +52,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture
 def unsettled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that is read is so little that it is computed at once."""
-    monkeypatch.setattr("understudy.sources.combine.FEW_ROWS", -1)
+    for module in ("combine", "few_documents"):
+        monkeypatch.setattr(f"understudy.sources.{module}.FEW_ROWS", -1)
 
 
 @pytest.fixture

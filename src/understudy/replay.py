@@ -76,11 +76,14 @@ def replay(
     profile: str | None = None,
     release: str | None = None,
     changed_only: bool = False,
+    for_few_tables: bool = False,
 ) -> Replay:
     """Replay the scenarios *asked* over the snapshots they name.
 
-    *profile* and *release* overrule what the snapshots say of themselves. The caller closes the
-    result once its tables are written.
+    *profile* and *release* overrule what the snapshots say of themselves. *for_few_tables*: only
+    two or three are going to be read, each once; then the native form decides anew for each what it
+    needs, which takes less than keeping all that is decided. The caller closes the result once its
+    tables are written.
     """
     _check_rules(profile, release)
     spark = snapshots.snapshots.sparkSession
@@ -129,8 +132,9 @@ def replay(
         if fenced is not None:
             told = fenced.beside(told)
         tables = told if done is None or not survey.native else done.followed_by(told)
-        held = (others.held, *(() if fenced is None else fenced.keep(survey.scenarios)))
-    if done is not None:
+        keeping = () if fenced is None or for_few_tables else fenced.keep(survey.scenarios)
+        held = (others.held, *keeping)
+    if done is not None and not for_few_tables:
         held = (*done.keep(survey.scenarios), *held)
     refused = _refused(judged.where("refusal IS NOT NULL"), snapshots.provenance)
     return Replay(

@@ -24,7 +24,7 @@ from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
 from understudy.sources import document as D
 from understudy.sources import documents
-from understudy.sources.local_paths import NO_FILE_THERE, plain
+from understudy.sources.local_paths import NO_FILE_THERE
 
 Read = Callable[[D.Json, D.Where, D.Problems], object]
 
@@ -283,18 +283,17 @@ def _check_epochs(event: dict[str, Any], where: D.Where, to: D.Problems) -> None
 
 
 def read(spark: SparkSession, path: str) -> list[Scenario]:
-    """The scenarios in a file, directory or glob; their bytes are small and come to the driver."""
-    files = documents.files(spark, [path]).collect()
+    """The scenarios in a file, directory or glob."""
+    files = documents.fetched(spark, path)
     if not files:
         raise BadInputError(f"{path}: {NO_FILE_THERE}")
     found: list[Scenario] = []
     problems: list[str] = []
-    for file in sorted(files, key=lambda row: str(row.path)):
-        source = plain(file.path)
-        if file.content is None:
+    for source, content in files:
+        if content is None:
             problems.append(f"{source}: larger than {documents.MAX_FILE_BYTES:,} bytes")
             continue
-        scenarios, wrong = _parse(bytes(file.content))
+        scenarios, wrong = _parse(content)
         found += scenarios
         problems += [f"{source}, {problem}" for problem in wrong]
     if problems:

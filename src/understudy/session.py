@@ -61,6 +61,7 @@ _JVM_ENDED: Final = (
     "Spark's JVM ended before its work was done. If it ran out of memory, give it more:"
     " PYSPARK_SUBMIT_ARGS='--driver-memory 4g pyspark-shell'"
 )
+_RUNS_IN_HERE: Final = re.compile(r"local(\[.*\])?")
 _JVM_CHATTER: Final = b"WARNING: Using incubator modules"
 # Without its optimising compiler, which takes half of a short run to get going. Java then has less
 # room for compiled code by default, which is not enough for Spark.
@@ -253,6 +254,21 @@ def java_version(banner: str) -> int | None:
 
 def _dotted(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))
+
+
+# --- Where it runs -----------------------------------------------------------------------------
+
+
+def working_directory(spark: SparkSession) -> Path | None:
+    """Where paths without a scheme begin, if these are this machine's files; None if not."""
+    if is_connect(spark) or not _RUNS_IN_HERE.fullmatch(spark.sparkContext.master or ""):
+        return None
+    context = spark.sparkContext
+    default: str = context._jsc.hadoopConfiguration().get("fs.defaultFS")  # noqa: SLF001
+    if not default.startswith("file:"):
+        return None
+    directory: str = context._jvm.java.lang.System.getProperty("user.dir")  # type: ignore[union-attr]  # noqa: SLF001
+    return Path(directory)
 
 
 # --- Cancelling --------------------------------------------------------------------------------

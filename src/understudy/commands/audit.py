@@ -125,11 +125,12 @@ def _rules(spark: SparkSession, path: str | None) -> RuleSet:
 
     if path is None:
         return rule_set.RuleSet()
-    found = documents.files(spark, [path]).collect()
-    if len(found) != 1 or found[0].content is None:
+    found = documents.fetched(spark, path)
+    data = found[0][1] if len(found) == 1 else None
+    if data is None:
         raise BadInputError(f"{path}: expected one file of rules, found {len(found)}")
     try:
-        content = bytes(found[0].content).decode()
+        content = data.decode()
     except UnicodeDecodeError as error:
         raise BadInputError(f"{path}: not UTF-8: {error}") from None
     return rule_set.parse(content, path)

@@ -24,10 +24,12 @@ def read(
     Of stores, *only* the snapshots with these keys, if they are given. The caller closes the
     result.
     """
-    from understudy.sources import documents, store  # noqa: PLC0415
+    from understudy.sources import documents, few_documents, store  # noqa: PLC0415
     from understudy.sources.combine import combine  # noqa: PLC0415
 
     stores, others = store.divide(spark, paths)
+    if not stores and (few := few_documents.read(spark, others)) is not None:
+        return few
     parts = [store.read(spark, path, only) for path in stores]
     if others:
         parts.append(documents.read(spark, others))

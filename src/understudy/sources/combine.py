@@ -7,7 +7,7 @@ trusted, so all of them go to quarantine, each naming the others.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Final
@@ -72,7 +72,9 @@ def combine(parts: Sequence[Part], *, settles_few: bool = False) -> Snapshots:
         for frame in held:
             frame.unpersist()
         held = []
-    digest = _input_digest(parts, summary)
+    digest = input_digest(
+        [f"store {part.digest}" if part.digest else summary.digest for part in parts]
+    )
     return Snapshots(**tables, input_digest=digest, held=tuple(held), rows=rows)
 
 
@@ -97,8 +99,13 @@ def _summary(index: DataFrame) -> Row:
     return row
 
 
-def _input_digest(parts: Sequence[Part], summary: Row) -> str:
-    digests = [f"store {part.digest}" if part.digest else summary.digest for part in parts]
+def digest_of_files(digests: Iterable[str]) -> str:
+    """As the summary of an index says it of the digests of all files."""
+    return hashlib.sha256(",".join(sorted(digests)).encode()).hexdigest()
+
+
+def input_digest(digests: Iterable[str]) -> str:
+    """Of all that was read: stores, and the files of documents."""
     return hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest()
 
 

@@ -21,10 +21,11 @@ from pyspark.sql import types as T
 
 from understudy import schemas
 from understudy.errors import BadInputError
+from understudy.session import working_directory
 from understudy.sources.combine import FILE_DIGEST, ORIGIN, POSITION, ROWS, SOURCE, Part
 from understudy.sources.content import Parsed
 from understudy.sources.document import MAX_UNCOMPRESSED_BYTES, parse
-from understudy.sources.local_paths import NO_SUCH_FILE, nothing_found, plain
+from understudy.sources.local_paths import NO_SUCH_FILE, little_content, nothing_found, plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -136,6 +137,19 @@ def files(spark: SparkSession, paths: Sequence[str], also_hidden: Sequence[str] 
         .select("path", "content")
         .unionAll(found.where(~small).select("path", F.lit(None).cast("binary")))
     )
+
+
+def fetched(spark: SparkSession, path: str) -> list[tuple[str, bytes | None]]:
+    """The name and content of every file of *path*, by name; no content for one too large.
+
+    They are small, and come to the driver.
+    """
+    here = working_directory(spark)
+    little = None if here is None else little_content([path], here)
+    if little is not None:
+        return sorted(little.items())
+    rows = files(spark, [path]).collect()
+    return sorted((plain(row.path), row.content and bytes(row.content)) for row in rows)
 
 
 def unmarked(found: DataFrame, paths: Sequence[str]) -> DataFrame:

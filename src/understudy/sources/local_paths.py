@@ -20,10 +20,14 @@ NO_FILE_THERE: Final = "there is no file"
 
 LITTLE: Final = 2**20
 """Bytes in all, whose work is done before a JVM has optimised the code for it."""
+COMPRESSED: Final = 16
+"""Times its size that a compressed file is taken for."""
 
 _NOTHING_FOUND: Final = "nothing was found to read"
 _SCHEME: Final = re.compile(r"[^/]*:")
 _ONLY_SPARKS: Final = re.compile(r"[\\{}]")
+_PATTERN: Final = re.compile(r"[\\{}\[\]*?]")
+_GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
 def nothing_found(problems: Iterable[str]) -> BadInputError:
@@ -58,6 +62,43 @@ def hold_little(paths: Sequence[str]) -> bool:
         if left < 0:
             return False
     return True
+
+
+def little_content(paths: Sequence[str], directory: Path) -> dict[str, bytes] | None:
+    """The bytes of each file that *paths* give below *directory*, if they are little.
+
+    None where they are not, or where Spark might find something else: with patterns, links, or
+    names that it passes over.
+    """
+    if any(not is_local(path) or _PATTERN.search(path) for path in paths):
+        return None
+    found: dict[str, bytes] = {}
+    left = LITTLE
+    try:
+        for file in (file for path in paths for file in _plain_files(directory / plain(path))):
+            if file is None or (left := left - file.stat().st_size) < 0:
+                return None
+            data = file.read_bytes()
+            left -= (COMPRESSED - 1) * len(data) if data.startswith(_GZIP_MAGIC) else 0
+            found[str(file)] = data
+    except OSError:
+        return None
+    return found if left >= 0 else None
+
+
+def _plain_files(place: Path) -> Iterator[Path | None]:
+    """The files in *place*, and None for whatever is not as plain as that."""
+    if place.is_symlink() or ".." in place.parts or _is_passed_over(place.name):
+        yield None
+    elif place.is_dir():
+        for each in sorted(place.iterdir()):
+            yield from _plain_files(each)
+    else:
+        yield place if place.is_file() else None
+
+
+def _is_passed_over(name: str) -> bool:
+    return name.startswith(("_", ".")) or name.endswith("._COPYING_")
 
 
 def _why_missing(path: str) -> str | None:

@@ -130,6 +130,7 @@ def _answer(
         profile=profile,
         release=release,
         changed_only=True,
+        for_few_tables=True,
     )
     ruled = ruled.only(replay.accepted)
     partitions = kept(before(ruled), rows=ruled.rows)
