@@ -94,6 +94,8 @@ def replay(
         F.broadcast(accepted.select(*SNAPSHOT_KEY, "profile", "release")), on=list(SNAPSHOT_KEY)
     )
     found = matched.toArrow()  # counted here; all that follows is planned over a leaf
+    if snapshots.rows is not None and snapshots.rows * len(asked) <= SMALL:
+        return _replayed_here(snapshots, judged, found, changed_only=changed_only)
     resolved = settled(matched, found)
     kinds, fences = _native_kinds(asked), _has_fences(asked)
     done: native.Native | None = None
@@ -136,6 +138,32 @@ def replay(
         held = (others.held, *keeping)
     if done is not None and not for_few_tables:
         held = (*done.keep(survey.scenarios), *held)
+    return _told(snapshots, judged, tables, survey, held)
+
+
+def _replayed_here(
+    snapshots: Snapshots, judged: DataFrame, found: pa.Table, *, changed_only: bool
+) -> Replay:
+    """Replay what is small in this process: it is done before Spark has planned anything."""
+    tables = interpreted.tables_of_few(
+        snapshots=judged.where("refusal IS NULL"),
+        brokers=snapshots.brokers,
+        topics=snapshots.topics,
+        partitions=snapshots.partitions,
+        configs=snapshots.configs,
+        scenarios=found,
+        changed_only=changed_only,
+    )
+    return _told(snapshots, judged, tables, _survey(found, None))
+
+
+def _told(
+    snapshots: Snapshots,
+    judged: DataFrame,
+    tables: Tables,
+    survey: _Survey,
+    held: tuple[DataFrame, ...] = (),
+) -> Replay:
     refused = _refused(judged.where("refusal IS NOT NULL"), snapshots.provenance)
     return Replay(
         tables=tables,
@@ -143,7 +171,7 @@ def replay(
         notes=_notes(survey),
         replayed=survey.scenarios,
         held=held,
-        accepted=accepted.select(*SNAPSHOT_KEY),
+        accepted=judged.where("refusal IS NULL").select(*SNAPSHOT_KEY),
     )
 
 

@@ -12,9 +12,10 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -25,7 +26,7 @@ from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.controller.states import OFFLINE_REPLICA, ONLINE_PARTITION, ONLINE_REPLICA
 from understudy.controller.words import NO_LEADER, UNCHANGED
 from understudy.controller.zk.interpreter import resume
-from understudy.frames import Tables, compiled_apart, kept
+from understudy.frames import Tables, compiled_apart, kept, small_frame
 from understudy.garbage import rarely_collected
 from understudy.names import PARTITION_KEY, SCENARIO_KEY, SNAPSHOT_KEY, TOPIC_KEY
 from understudy.schemas import PARTITION_STATES, PARTITIONS, REPLAY_TABLES, REPLICA_STATES
@@ -93,6 +94,39 @@ def tables(
         return table.unionAll(settled[name](_untouched(keyed, scoped)))
 
     return Interpreted(found.each(with_untouched), done)
+
+
+def tables_of_few(
+    *,
+    snapshots: DataFrame,
+    brokers: DataFrame,
+    topics: DataFrame,
+    partitions: DataFrame,
+    configs: DataFrame,
+    scenarios: pa.Table,
+    changed_only: bool,
+) -> Tables:
+    """Every output table of *scenarios* over a few small snapshots, replayed in this process.
+
+    Each scenario is given its whole snapshot: to find what it can touch would take longer. The
+    tables have no plan below them.
+    """
+    told = (snapshots, brokers, topics, partitions, configs)
+    every = dict(zip(_GIVEN, (_by_snapshot(table) for table in told), strict=True))
+    output = _Output()
+    batches: list[pa.RecordBatch] = []
+    with rarely_collected():
+        for row in sorted(scenarios.to_pylist(), key=itemgetter(*SCENARIO_KEY)):
+            of_snapshot = tuple(row[name] for name in SNAPSHOT_KEY)
+            given = {name: rows.get(of_snapshot, []) for name, rows in every.items()}
+            header = {**_header_of(given), "events": row["events"], "resumed": None}
+            found = _replayed(header, _partitions_of(given))
+            if changed_only:
+                _drop_unchanged(found)
+            batches += output.add(tuple(row[name] for name in SCENARIO_KEY), found)
+        batches += output.flush()
+    spark = snapshots.sparkSession
+    return Tables({name: partial(_computed, spark, batches, name) for name in REPLAY_TABLES})
 
 
 # --- What a scenario can touch, as keys -----------------------------------------------------------
@@ -386,6 +420,86 @@ def _projected(frame: DataFrame, schema: T.StructType, values: dict[str, str]) -
             for field in schema
         )
     )
+
+
+# --- Whole snapshots as plain rows ----------------------------------------------------------------
+
+_GIVEN: Final = ("snapshots", "brokers", "topics", "partitions", "configs")
+
+
+def _by_snapshot(table: DataFrame) -> dict[tuple[str, ...], list[dict[str, Any]]]:
+    found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in table.toArrow().to_pylist():
+        found.setdefault(tuple(row[name] for name in SNAPSHOT_KEY), []).append(row)
+    return found
+
+
+def _header_of(given: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """As ``_headers`` has it."""
+    return {
+        "snapshot": given["snapshots"][0],
+        "brokers": sorted(given["brokers"], key=itemgetter("broker_id")),
+        "settings": [row for row in _decisive(given) if row["scope"] != "topic"],
+        "queued_topics": sorted(
+            row["topic"] for row in given["topics"] if row["queued_for_deletion"]
+        ),
+    }
+
+
+def _partitions_of(
+    given: dict[str, list[dict[str, Any]]],
+) -> dict[tuple[str, int], dict[str, Any]]:
+    """As ``_touched`` has them, of a scenario that touches every partition."""
+    settings: dict[str, list[dict[str, Any]]] = {}
+    for row in _decisive(given):
+        if row["scope"] == "topic":
+            settings.setdefault(row["name"], []).append(row)
+    rows = sorted(given["partitions"], key=itemgetter("topic", "partition"))
+    first = {row["topic"]: len(row["replicas"]) for row in rows if row["partition"] == 0}
+    bounded = first if given["snapshots"][0]["elr_enabled"] else {}
+    return {
+        (topic, row["partition"]): {
+            **row,
+            "settings": settings.get(topic),
+            FIRST_REPLICAS: bounded.get(topic),
+        }
+        for row in rows
+        for topic in (row["topic"],)
+    }
+
+
+def _decisive(given: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    rows = (row for row in given["configs"] if row["key"] in DECISIVE_SETTINGS)
+    return sorted(rows, key=lambda row: (row["scope"], row["name"] or "", row["key"]))
+
+
+def _drop_unchanged(found: Rows) -> None:
+    """Leave the state rows of partitions out that their scenario did not touch."""
+    outcome = _own_columns(PARTITION_STATES).index("outcome")
+    states, replicas = found["partition_states"], found["replica_states"]
+    changed = {row[:2] for row in states if row[outcome] != UNCHANGED}
+    for rows in (states, replicas):
+        rows[:] = [row for row in rows if row[:2] in changed]
+
+
+def _own_columns(schema: T.StructType) -> list[str]:
+    return _without_key(schema).names
+
+
+def _computed(spark: SparkSession, batches: list[pa.RecordBatch], name: str) -> DataFrame:
+    """The rows of one table, of the schema of the pass, as a frame."""
+    import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
+
+    own = [b for b in batches if b.column(_TABLE)[0].as_py() == name]
+    schema = REPLAY_TABLES[name]
+    if not own:
+        return small_frame(spark, [], schema)
+    rows = pa.Table.from_batches(own).select([*SCENARIO_KEY, name]).combine_chunks()
+    fields = rows[name].chunk(0).flatten()
+    columns = [*(rows[key] for key in SCENARIO_KEY), *fields]
+    names = [*SCENARIO_KEY, *_own_columns(schema)]
+    table = pa.table(dict(zip(names, columns, strict=True)))
+    return spark.createDataFrame(table.select(schema.names), schema)
 
 
 # --- The pass: plain Python and pyarrow, on executors ---------------------------------------------
