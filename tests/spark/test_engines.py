@@ -40,6 +40,9 @@ OLDER_KRAFT = ("3.5", "3.7")
 OUTCOME = PARTITION_STATES.names.index("outcome") - len(SCENARIO_KEY)
 
 
+EVERY_PROFILE = (*kafka_answers.EVENT_SUITES, *legacy_answers.SUITES, *kraft_answers.SUITES)
+
+
 class Case(NamedTuple):
     snapshot: Document
     events: list[Document]
@@ -62,13 +65,23 @@ def recorded(*suites: str) -> list[Case]:
         pytest.param(1, replaying.SMALL, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.usefixtures("unsettled")
 def test_recorded_scenarios_of_every_profile_in_one_run(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int, small: int
 ) -> None:
     """The short run takes all through the interpreters: both forms side by side take long."""
     monkeypatch.setattr(replaying, "SMALL", small)
-    suites = (*kafka_answers.EVENT_SUITES, *legacy_answers.SUITES, *kraft_answers.SUITES)
-    assert differences(spark, tmp_path, recorded(*suites)[::every]) == []
+    assert differences(spark, tmp_path, recorded(*EVERY_PROFILE)[::every]) == []
+
+
+@pytest.mark.parametrize("changed_only", [False, True])
+def test_recorded_scenarios_of_every_profile_in_this_process(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, changed_only: bool
+) -> None:
+    monkeypatch.setattr(replaying, "SMALL", sys.maxsize)
+    monkeypatch.setattr("understudy.controller.interpreted.tables", pytest.fail)
+    cases = recorded(*EVERY_PROFILE)[::30]
+    assert differences(spark, tmp_path, cases, changed_only=changed_only) == []
 
 
 @pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])

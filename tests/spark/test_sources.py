@@ -16,7 +16,7 @@ from understudy import publish, scenarios, schemas, sources
 from understudy.errors import BadInputError, UsageError
 from understudy.scenarios import FAILOVER, Scenario
 from understudy.snapshot import Snapshots
-from understudy.sources import documents
+from understudy.sources import documents, few_documents
 from understudy.sources import rows as source_rows
 
 DATA = Path(__file__).parents[1] / "data" / "documents"
@@ -115,6 +115,25 @@ def test_a_few_rows_are_computed_at_once_and_are_the_same(
         assert table.schema == other.schema
         assert sorted(table.collect(), key=str) == sorted(other.collect(), key=str)
     assert few.quarantine.count() == 3
+
+
+def test_a_few_documents_of_this_machine_are_read_as_spark_reads_them(
+    spark: SparkSession, read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "in" / "a.jsonl", document("a"), document("b"), "{")
+    write(tmp_path / "in" / "below" / "c d.json", document("c"))
+    write(tmp_path / "in" / "e.gz", document("e"))
+    here = few_documents.read(spark, [str(tmp_path / "in")])
+    assert here is not None
+    assert (here.rows, here.held) == (28, ())
+    monkeypatch.setattr("understudy.sources.few_documents.FEW_ROWS", 27)
+    assert few_documents.read(spark, [str(tmp_path / "in")]) is None
+    by_spark = read(tmp_path / "in")
+    assert here.input_digest == by_spark.input_digest
+    for name, table in {**here.tables(), "quarantine": here.quarantine}.items():
+        other = {**by_spark.tables(), "quarantine": by_spark.quarantine}[name]
+        assert table.schema == other.schema
+        assert sorted(table.collect(), key=str) == sorted(other.collect(), key=str)
 
 
 def test_files_directories_globs_and_compression(read: Read, tmp_path: Path) -> None:
