@@ -169,7 +169,7 @@ def _judge(
     *,
     todo: Sequence[History],
     rules: RuleSet,
-    tell: Callable[[str, int], None] | None,
+    tell: Callable[[str], None] | None,
 ) -> tuple[dict[str, int], dict[Key, int]]:
     """Write what is found in the snapshots that are asked for, and what of documents is refused.
 

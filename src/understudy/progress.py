@@ -66,13 +66,13 @@ class Progress:
         elif not self._quiet:
             self._line(f"understudy: {text}")
 
-    def table(self, name: str, rows: int) -> None:
+    def table(self, name: str) -> None:
         """One table is finished."""
         with self._lock:
             done, of = self._tables
             self._tables = (done + 1, of)
         if self._verbose and not self._live:
-            self._line(f"wrote {name}: {rows:,} rows")
+            self._line(f"wrote {name}")
 
     def tasks(self, stages: Iterable[tuple[int, int]]) -> None:
         """The tasks finished and planned in each stage that runs now."""
