@@ -266,8 +266,7 @@ def _cut_sets(room: Room, *, by_rack: bool = False, largest: int | None = None) 
     with _opened(room) as snapshots:
         units = sets.racks(snapshots.brokers) if by_rack else None
         partitions = sets.weighed(cuts.thresholds(snapshots))
-        found = sets.cut_sets_of_all(partitions, units)
-        _drop(found if largest is None else sets.table(found, units, largest=largest))
+        _drop(sets.cut_sets_of_all(partitions, units, largest=largest))
 
 
 @measure

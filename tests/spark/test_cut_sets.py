@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from clusters import Document
 from commands import told
@@ -84,6 +84,20 @@ def test_they_are_what_trying_every_failure_finds(
     # The clusters are worth the trouble.
     sizes = Counter((risk, len(each)) for _, risk, each in expected)
     assert all(sizes[risk, k] > 20 for risk in (UNAVAILABLE, FULL_ACKS) for k in (1, 2, 3))
+    assert_small_ones_are_found_alone(partitions, None, found)
+
+
+def assert_small_ones_are_found_alone(
+    partitions: DataFrame,
+    units: DataFrame | None,
+    every: dict[tuple[str, str, tuple[Any, ...]], tuple[int, int]],
+) -> None:
+    rows = sets.cut_sets_of_all(partitions, units, largest=2).collect()
+    found = {
+        (row.cluster, row.risk, tuple(row.brokers or row.units)): (row.partitions, row.topics)
+        for row in rows
+    }
+    assert found == {key: counts for key, counts in every.items() if len(key[2]) <= 2}
 
 
 def test_units_are_lost_as_a_whole(
@@ -113,6 +127,7 @@ def test_units_are_lost_as_a_whole(
     rows = sets.table(every, table, largest=6).collect()
     found = {(r.cluster, r.risk, tuple(r.units)): (r.partitions, r.topics) for r in rows}
     assert found == tried(documents, units)
+    assert_small_ones_are_found_alone(partitions, table, found)
     for row in rows:
         of_cluster = units[row.cluster]
         taken = {b for b, names in of_cluster.items() if set(names) & set(row.units)}

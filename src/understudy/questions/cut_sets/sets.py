@@ -8,7 +8,7 @@ One explode and one group-by over the partitions, however many sets of brokers t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -43,8 +43,10 @@ def weighed(partitions: DataFrame, weights: DataFrame | None = None) -> DataFram
     )
 
 
-def cut_sets_by_topic(partitions: DataFrame, units: DataFrame | None = None) -> DataFrame:
-    """One row per topic, risk and minimal set, of whatever size.
+def cut_sets_by_topic(
+    partitions: DataFrame, units: DataFrame | None = None, *, largest: int | None = None
+) -> DataFrame:
+    """One row per topic, risk and minimal set, of whatever size or of up to *largest* members.
 
     *partitions* are those of ``cuts.thresholds`` with a weight. ``partitions`` and ``weight`` of a
     row are of those for which this very set is minimal. What the sets are says :func:`named`.
@@ -54,9 +56,9 @@ def cut_sets_by_topic(partitions: DataFrame, units: DataFrame | None = None) -> 
     """
     members: tuple[str, ...] = _PACKED
     if units is None:
-        rows = _sets_of_brokers(partitions)
+        rows = _sets_of_brokers(partitions, largest)
     else:
-        rows, members = _sets_of_units(partitions, units), ("units",)
+        rows, members = _sets_of_units(partitions, units, largest), ("units",)
     # Whatever is grouped later, by set or by set and topic, lies together from here on.
     return (
         rows.repartition(*members)
@@ -65,10 +67,12 @@ def cut_sets_by_topic(partitions: DataFrame, units: DataFrame | None = None) -> 
     )
 
 
-def cut_sets_of_all(partitions: DataFrame, units: DataFrame | None = None) -> DataFrame:
+def cut_sets_of_all(
+    partitions: DataFrame, units: DataFrame | None = None, *, largest: int | None = None
+) -> DataFrame:
     """The same over all topics, and named; what the topics are called is not asked."""
     numbered = partitions.withColumn("topic", F.xxhash64("topic"))
-    return cut_sets(cut_sets_by_topic(numbered, units))
+    return cut_sets(cut_sets_by_topic(numbered, units, largest=largest))
 
 
 def cut_sets(by_topic: DataFrame) -> DataFrame:
@@ -157,8 +161,9 @@ def _unpacked() -> str:
     return f"CASE WHEN packed IS NULL THEN wide {many} ELSE {NO_IDS} END"
 
 
-def _sets_of_brokers(partitions: DataFrame) -> DataFrame:
+def _sets_of_brokers(partitions: DataFrame, largest: int | None) -> DataFrame:
     """A row per partition and minimal set, ``is_offline`` where that is the risk."""
+    fitting = _of_at_most(largest)
     listed = partitions.selectExpr(
         *(*SNAPSHOT_KEY, "topic", "1L AS partitions", "weight"),
         f"IF({_fits('whole')}, size(whole), NULL) AS replication",
@@ -166,16 +171,17 @@ def _sets_of_brokers(partitions: DataFrame) -> DataFrame:
         "blocked",
         *(f"{_member('whole', place)} AS {name}" for place, name in enumerate("xyz")),
         # Only where the numbers above do not say it.
-        f"IF({_fits('whole')}, NULL, {offline_sets()}) AS of_offline",
-        f"IF({_fits('whole')}, NULL, {blocking_sets()}) AS of_blocking",
+        f"IF({_fits('whole')}, NULL, {fitting(offline_sets())}) AS of_offline",
+        f"IF({_fits('whole')}, NULL, {fitting(blocking_sets())}) AS of_blocking",
     )
     listed = compiled_apart(listed)
     packed = f"IF({_fits('s')}, {_number(*(_member('s', n) for n in range(_DIGITS)))}, NULL)"
     lists = "concat(of_offline, of_blocking)"
     numbered = listed.selectExpr(
         *(*_COUNTED, f"{lists} AS wide_sets"),
-        "IF(replication IS NULL, size(of_offline), 1) AS offline_count",
-        f"IF(replication IS NULL, transform({lists}, s -> {packed}), {_of_whole()}) AS sets",
+        f"IF(replication IS NULL, size(of_offline), {_count('replication', largest)})"
+        " AS offline_count",
+        f"IF(replication IS NULL, transform({lists}, s -> {packed}), {_of_whole(largest)}) AS sets",
     )
     return unfolded(numbered, "sets", *_COUNTED, "offline_count", "wide_sets").selectExpr(
         *_COUNTED,
@@ -185,17 +191,31 @@ def _sets_of_brokers(partitions: DataFrame) -> DataFrame:
     )
 
 
-def _of_whole() -> str:
+def _of_whole(largest: int | None) -> str:
     """The sets of a whole partition with replicas x, y and z, or the first of them."""
-    everyone, nobody = _number("x", "y", "z"), "CAST(array() AS ARRAY<BIGINT>)"
+    everyone, nobody = f"array({_number('x', 'y', 'z')})", "CAST(array() AS ARRAY<BIGINT>)"
     pairs = f"array({_number('x', 'y')}, {_number('x', 'z')}, {_number('y', 'z')})"
     each = [_number(name) for name in "xyz"]
-    blocking = f"""CASE WHEN blocked THEN {nobody}
-        WHEN taken = replication THEN array({everyone})
+    blocking = f"""CASE WHEN blocked OR {_count("taken", largest)} = 0 THEN {nobody}
+        WHEN taken = replication THEN {everyone}
         WHEN taken = 2 THEN {pairs}
         WHEN replication = 2 THEN array({each[0]}, {each[1]})
         ELSE array({", ".join(each)}) END"""
-    return f"concat(array({everyone}), {blocking})"
+    return f"concat(IF({_count('replication', largest)} = 0, {nobody}, {everyone}), {blocking})"
+
+
+def _count(size: str, largest: int | None) -> str:
+    """Whether a set of this size is wanted, as 1 or 0."""
+    return "1" if largest is None else f"IF({size} <= {int(largest)}, 1, 0)"
+
+
+def _of_at_most(largest: int | None) -> Callable[[str], str]:
+    """What leaves the sets of an array out that have more members."""
+
+    def fitting(sets: str) -> str:
+        return sets if largest is None else f"filter({sets}, s -> size(s) <= {int(largest)})"
+
+    return fitting
 
 
 def offline_sets() -> str:
@@ -236,7 +256,7 @@ def combinations(pool: str, take: str) -> str:
 # --- Sets of units -------------------------------------------------------------------------------
 
 
-def _sets_of_units(partitions: DataFrame, units: DataFrame) -> DataFrame:
+def _sets_of_units(partitions: DataFrame, units: DataFrame, largest: int | None) -> DataFrame:
     """A row per minimal set and kind of partition.
 
     There are far fewer racks than brokers: partitions of a topic that lie in the same units are
@@ -261,7 +281,7 @@ def _sets_of_units(partitions: DataFrame, units: DataFrame) -> DataFrame:
     sets = kinds.selectExpr(
         *_COUNTED, f"{of_offline} AS of_offline", f"{of_blocking} AS of_blocking"
     )
-    for step in (_hitting_units, _minimal):
+    for step in (_hitting_units, _minimal, *(() if largest is None else (_of_at_most(largest),))):
         sets = compiled_apart(sets).selectExpr(
             *_COUNTED,
             *(f"{step(name)} AS {name}" for name in ("of_offline", "of_blocking")),
