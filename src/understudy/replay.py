@@ -5,8 +5,8 @@ a row. A single failover, broker failure, broker start-up or controlled shutdown
 runs in the native form, over whole snapshots and many scenarios at once; what a new controller then
 takes up again (reassignments, deletions), failures that halt deletions, start-ups that let either
 go on and restarts are interpreted. So is a single broker fenced in KRaft, but for its plain
-partitions. Everything else, and what is small, goes through the interpreters, over the partitions
-it touches.
+partitions. Everything else goes through the interpreters, over the partitions it touches; so does
+what is small, and a few small documents in this very process, each scenario over all of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -28,7 +29,7 @@ from understudy.errors import UsageError
 from understudy.frames import SOME_OF_EACH, Tables, settled, small_frame
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.scenarios import Scenario
-from understudy.schemas import QUARANTINE
+from understudy.schemas import QUARANTINE, REPLAY_TABLES
 from understudy.snapshot import Snapshots
 from understudy.sql import text
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 # Partitions in all, over all scenarios: for so few the interpreter has answered before the native
 # form is compiled.
 SMALL = 20_000
+_REPLAYED: Final = ("brokers", "topics", "partitions", "configs")
 
 
 @dataclass(frozen=True)
@@ -145,15 +147,18 @@ def _replayed_here(
     snapshots: Snapshots, judged: DataFrame, found: pa.Table, *, changed_only: bool
 ) -> Replay:
     """Replay what is small in this process: it is done before Spark has planned anything."""
-    tables = interpreted.tables_of_few(
-        snapshots=judged.where("refusal IS NULL"),
-        brokers=snapshots.brokers,
-        topics=snapshots.topics,
-        partitions=snapshots.partitions,
-        configs=snapshots.configs,
-        scenarios=found,
-        changed_only=changed_only,
-    )
+    given = {
+        "snapshots": judged.where("refusal IS NULL"),
+        **{name: getattr(snapshots, name) for name in _REPLAYED},
+    }
+    rows = {name: table.toArrow() for name, table in given.items()}
+    decided = interpreted.tables_of_few(rows, found, changed_only=changed_only)
+    spark = judged.sparkSession
+
+    def frame(name: str) -> DataFrame:
+        return spark.createDataFrame(decided[name], REPLAY_TABLES[name])
+
+    tables = Tables({name: partial(frame, name) for name in decided})
     return _told(snapshots, judged, tables, _survey(found, None))
 
 

@@ -61,7 +61,7 @@ _JVM_ENDED: Final = (
     "Spark's JVM ended before its work was done. If it ran out of memory, give it more:"
     " PYSPARK_SUBMIT_ARGS='--driver-memory 4g pyspark-shell'"
 )
-_RUNS_IN_HERE: Final = re.compile(r"local(\[.*\])?")
+_IN_HERE: Final = re.compile(r"local(\[.*\])?")
 _JVM_CHATTER: Final = b"WARNING: Using incubator modules"
 # Without its optimising compiler, which takes half of a short run to get going. Java then has less
 # room for compiled code by default, which is not enough for Spark.
@@ -259,16 +259,9 @@ def _dotted(version: tuple[int, ...]) -> str:
 # --- Where it runs -----------------------------------------------------------------------------
 
 
-def working_directory(spark: SparkSession) -> Path | None:
-    """Where paths without a scheme begin, if these are this machine's files; None if not."""
-    if is_connect(spark) or not _RUNS_IN_HERE.fullmatch(spark.sparkContext.master or ""):
-        return None
-    context = spark.sparkContext
-    default: str = context._jsc.hadoopConfiguration().get("fs.defaultFS")  # noqa: SLF001
-    if not default.startswith("file:"):
-        return None
-    directory: str = context._jvm.java.lang.System.getProperty("user.dir")  # type: ignore[union-attr]  # noqa: SLF001
-    return Path(directory)
+def runs_in_here(spark: SparkSession) -> bool:
+    """Whether *spark* does all its work in one JVM on this machine, with its files."""
+    return not is_connect(spark) and bool(_IN_HERE.fullmatch(spark.sparkContext.master or ""))
 
 
 # --- Cancelling --------------------------------------------------------------------------------

@@ -9,13 +9,13 @@ The untouched partitions' state rows are those of a settled controller and need 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -26,7 +26,7 @@ from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.controller.states import OFFLINE_REPLICA, ONLINE_PARTITION, ONLINE_REPLICA
 from understudy.controller.words import NO_LEADER, UNCHANGED
 from understudy.controller.zk.interpreter import resume
-from understudy.frames import Tables, compiled_apart, kept, small_frame
+from understudy.frames import Tables, compiled_apart, kept
 from understudy.garbage import rarely_collected
 from understudy.names import PARTITION_KEY, SCENARIO_KEY, SNAPSHOT_KEY, TOPIC_KEY
 from understudy.schemas import PARTITION_STATES, PARTITIONS, REPLAY_TABLES, REPLICA_STATES
@@ -97,36 +97,27 @@ def tables(
 
 
 def tables_of_few(
-    *,
-    snapshots: DataFrame,
-    brokers: DataFrame,
-    topics: DataFrame,
-    partitions: DataFrame,
-    configs: DataFrame,
-    scenarios: pa.Table,
-    changed_only: bool,
-) -> Tables:
-    """Every output table of *scenarios* over a few small snapshots, replayed in this process.
+    given: Mapping[str, pa.Table], scenarios: pa.Table, *, changed_only: bool
+) -> dict[str, pa.Table]:
+    """Every output table of *scenarios* over a few small snapshots, replayed right here.
 
-    Each scenario is given its whole snapshot: to find what it can touch would take longer. The
-    tables have no plan below them.
+    *given* are the tables snapshots (with ``profile``), brokers, topics, partitions and configs.
+    Each scenario is given its whole snapshot: to find what it can touch would take longer.
     """
-    told = (snapshots, brokers, topics, partitions, configs)
-    every = dict(zip(_GIVEN, (_by_snapshot(table) for table in told), strict=True))
+    every = {name: _by_snapshot(table) for name, table in given.items()}
     output = _Output()
     batches: list[pa.RecordBatch] = []
     with rarely_collected():
         for row in sorted(scenarios.to_pylist(), key=itemgetter(*SCENARIO_KEY)):
             of_snapshot = tuple(row[name] for name in SNAPSHOT_KEY)
-            given = {name: rows.get(of_snapshot, []) for name, rows in every.items()}
-            header = {**_header_of(given), "events": row["events"], "resumed": None}
-            found = _replayed(header, _partitions_of(given))
+            own = {name: rows.get(of_snapshot, []) for name, rows in every.items()}
+            header = {**_header_of(own), "events": row["events"], "resumed": None}
+            found = _replayed(header, _partitions_of(own))
             if changed_only:
                 _drop_unchanged(found)
             batches += output.add(tuple(row[name] for name in SCENARIO_KEY), found)
         batches += output.flush()
-    spark = snapshots.sparkSession
-    return Tables({name: partial(_computed, spark, batches, name) for name in REPLAY_TABLES})
+    return {name: _gathered(batches, name) for name in REPLAY_TABLES}
 
 
 # --- What a scenario can touch, as keys -----------------------------------------------------------
@@ -424,12 +415,10 @@ def _projected(frame: DataFrame, schema: T.StructType, values: dict[str, str]) -
 
 # --- Whole snapshots as plain rows ----------------------------------------------------------------
 
-_GIVEN: Final = ("snapshots", "brokers", "topics", "partitions", "configs")
 
-
-def _by_snapshot(table: DataFrame) -> dict[tuple[str, ...], list[dict[str, Any]]]:
+def _by_snapshot(table: pa.Table) -> dict[tuple[str, ...], list[dict[str, Any]]]:
     found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for row in table.toArrow().to_pylist():
+    for row in table.to_pylist():
         found.setdefault(tuple(row[name] for name in SNAPSHOT_KEY), []).append(row)
     return found
 
@@ -486,20 +475,19 @@ def _own_columns(schema: T.StructType) -> list[str]:
     return _without_key(schema).names
 
 
-def _computed(spark: SparkSession, batches: list[pa.RecordBatch], name: str) -> DataFrame:
-    """The rows of one table, of the schema of the pass, as a frame."""
+def _gathered(batches: list[pa.RecordBatch], name: str) -> pa.Table:
+    """The rows of one table, of those of all."""
     import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
 
-    own = [b for b in batches if b.column(_TABLE)[0].as_py() == name]
-    schema = REPLAY_TABLES[name]
+    schema = to_arrow_schema(REPLAY_TABLES[name], timezone="UTC")
+    own = [each for each in batches if each.column(_TABLE)[0].as_py() == name]
     if not own:
-        return small_frame(spark, [], schema)
+        return schema.empty_table()
     rows = pa.Table.from_batches(own).select([*SCENARIO_KEY, name]).combine_chunks()
-    fields = rows[name].chunk(0).flatten()
-    columns = [*(rows[key] for key in SCENARIO_KEY), *fields]
-    names = [*SCENARIO_KEY, *_own_columns(schema)]
-    table = pa.table(dict(zip(names, columns, strict=True)))
-    return spark.createDataFrame(table.select(schema.names), schema)
+    columns = [*(rows[key] for key in SCENARIO_KEY), *rows[name].chunk(0).flatten()]
+    names = [*SCENARIO_KEY, *_own_columns(REPLAY_TABLES[name])]
+    return pa.table(dict(zip(names, columns, strict=True))).select(schema.names)
 
 
 # --- The pass: plain Python and pyarrow, on executors ---------------------------------------------

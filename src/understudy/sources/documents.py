@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from pyspark.errors import AnalysisException, IllegalArgumentException
@@ -21,7 +22,7 @@ from pyspark.sql import types as T
 
 from understudy import schemas
 from understudy.errors import BadInputError
-from understudy.session import working_directory
+from understudy.session import runs_in_here
 from understudy.sources.combine import FILE_DIGEST, ORIGIN, POSITION, ROWS, SOURCE, Part
 from understudy.sources.content import Parsed
 from understudy.sources.document import MAX_UNCOMPRESSED_BYTES, parse
@@ -144,12 +145,27 @@ def fetched(spark: SparkSession, path: str) -> list[tuple[str, bytes | None]]:
 
     They are small, and come to the driver.
     """
-    here = working_directory(spark)
-    little = None if here is None else little_content([path], here)
+    little = little_of_this_machine(spark, [path])
     if little is not None:
         return sorted(little.items())
     rows = files(spark, [path]).collect()
     return sorted((plain(row.path), row.content and bytes(row.content)) for row in rows)
+
+
+def little_of_this_machine(spark: SparkSession, paths: Sequence[str]) -> dict[str, bytes] | None:
+    """The content of every file below *paths*, if they are files of this machine, and little.
+
+    Spark finds them, but is not asked to open them.
+    """
+    if not runs_in_here(spark):
+        return None
+    found = [urlsplit(name) for name in _found(spark, paths, ()).inputFiles()]
+    if any(name.scheme != "file" for name in found):
+        return None
+    try:
+        return little_content(sorted(unquote(name.path) for name in found))
+    except OSError:  # whatever is the matter with a file, Spark says it
+        return None
 
 
 def unmarked(found: DataFrame, paths: Sequence[str]) -> DataFrame:

@@ -8,29 +8,27 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from understudy import schemas
 from understudy.frames import FEW_ROWS
-from understudy.session import working_directory
 from understudy.snapshot import Snapshots
-from understudy.sources import combine
+from understudy.sources import combine, documents
 from understudy.sources.content import Parsed
 from understudy.sources.document import parse
-from understudy.sources.local_paths import little_content
 
 
 def read(spark: SparkSession, paths: Sequence[str]) -> Snapshots | None:
     """The snapshots in *paths*, or None where it takes Spark.
 
-    That is so of other file systems, of patterns, of more than a few rows, and of a snapshot that
-    is met more than once.
+    That is so of other file systems and machines, of more than a few rows, of a snapshot that is
+    met more than once, and of marks that programs leave beside files.
     """
-    here = working_directory(spark)
-    files = None if here is None else little_content(paths, here)
-    if not files:
+    files = documents.little_of_this_machine(spark, paths)
+    if not files or any(Path(name).name.startswith("_") for name in files):
         return None
     parsed = [(source, each) for source, data in files.items() for each in parse(data)]
     contents = [each.content for _, each in parsed if each.content is not None]

@@ -26,7 +26,6 @@ COMPRESSED: Final = 16
 _NOTHING_FOUND: Final = "nothing was found to read"
 _SCHEME: Final = re.compile(r"[^/]*:")
 _ONLY_SPARKS: Final = re.compile(r"[\\{}]")
-_PATTERN: Final = re.compile(r"[\\{}\[\]*?]")
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
@@ -64,41 +63,17 @@ def hold_little(paths: Sequence[str]) -> bool:
     return True
 
 
-def little_content(paths: Sequence[str], directory: Path) -> dict[str, bytes] | None:
-    """The bytes of each file that *paths* give below *directory*, if they are little.
-
-    None where they are not, or where Spark might find something else: with patterns, links, or
-    names that it passes over.
-    """
-    if any(not is_local(path) or _PATTERN.search(path) for path in paths):
-        return None
+def little_content(files: Iterable[str]) -> dict[str, bytes] | None:
+    """The bytes of each of these files of this machine; None if they are more than a little."""
     found: dict[str, bytes] = {}
     left = LITTLE
-    try:
-        for file in (file for path in paths for file in _plain_files(directory / plain(path))):
-            if file is None or (left := left - file.stat().st_size) < 0:
-                return None
-            data = file.read_bytes()
-            left -= (COMPRESSED - 1) * len(data) if data.startswith(_GZIP_MAGIC) else 0
-            found[str(file)] = data
-    except OSError:
-        return None
+    for file in map(Path, files):
+        left -= file.stat().st_size
+        if left < 0:
+            return None
+        found[str(file)] = data = file.read_bytes()
+        left -= (COMPRESSED - 1) * len(data) if data.startswith(_GZIP_MAGIC) else 0
     return found if left >= 0 else None
-
-
-def _plain_files(place: Path) -> Iterator[Path | None]:
-    """The files in *place*, and None for whatever is not as plain as that."""
-    if place.is_symlink() or ".." in place.parts or _is_passed_over(place.name):
-        yield None
-    elif place.is_dir():
-        for each in sorted(place.iterdir()):
-            yield from _plain_files(each)
-    else:
-        yield place if place.is_file() else None
-
-
-def _is_passed_over(name: str) -> bool:
-    return name.startswith(("_", ".")) or name.endswith("._COPYING_")
 
 
 def _why_missing(path: str) -> str | None:
