@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial, reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import StorageLevel
@@ -12,6 +12,8 @@ from pyspark.sql import types as T
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from understudy.columns import Pass
 
 AS_MANY_AS_THERE_ARE: Final = 1_000_000  # partitions; fewer stay as they are
 FEW_SCENARIOS: Final = 10  # what these touch is less than what they are about
@@ -23,14 +25,20 @@ class Tables(Mapping[str, DataFrame]):
     """Tables by name, each put together when it is first asked for.
 
     That takes Spark a while for a large plan: who wants few tables waits for no others, and who
-    writes several at the same time has them put together at the same time.
+    writes several at the same time has them put together at the same time. Rows of several tables
+    may come from *passes*, each of which makes them all at once for those who write them.
     """
 
-    def __init__(self, makers: Mapping[str, Callable[[], DataFrame]]) -> None:
+    def __init__(
+        self, makers: Mapping[str, Callable[[], DataFrame]], passes: Iterable[Pass] = ()
+    ) -> None:
         self._makers = {name: cache(maker) for name, maker in makers.items()}
+        narrowed = (each._replace(names=each.names & self._makers.keys()) for each in passes)
+        self.passes = tuple(each for each in narrowed if each.names)
 
     def __getitem__(self, name: str) -> DataFrame:
-        return self._makers[name]()
+        passed = [each.table(name) for each in self.passes if name in each.names]
+        return reduce(DataFrame.unionAll, passed, self.beside_passes(name))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._makers)
@@ -38,12 +46,21 @@ class Tables(Mapping[str, DataFrame]):
     def __len__(self) -> int:
         return len(self._makers)
 
+    def beside_passes(self, name: str) -> DataFrame:
+        """The rows of a table that no pass makes."""
+        return self._makers[name]()
+
     def only(self, names: Iterable[str]) -> Tables:
-        return Tables({name: self._makers[name] for name in names})
+        return Tables({name: self._makers[name] for name in names}, self.passes)
 
     def beside(self, others: Mapping[str, DataFrame]) -> Tables:
         """These tables and *others*, which take the place of those of the same name."""
-        return Tables({**self._makers, **_makers(others)})
+        given = others if isinstance(others, Tables) else Tables(_makers(others))
+        kept = self.only(name for name in self if name not in given)
+        makers = {
+            name: partial(tables.beside_passes, name) for tables in (kept, given) for name in tables
+        }
+        return Tables(makers, (*kept.passes, *given.passes))
 
     def each(self, change: Callable[[str, DataFrame], DataFrame]) -> Tables:
         """Every table changed, once it is asked for."""
@@ -52,6 +69,14 @@ class Tables(Mapping[str, DataFrame]):
             return lambda: change(name, self[name])
 
         return Tables({name: changed(name) for name in self})
+
+    def followed_by(self, later: Tables) -> Tables:
+        """Every table with the rows of the *later* one."""
+
+        def both(name: str) -> Callable[[], DataFrame]:
+            return lambda: self.beside_passes(name).unionAll(later.beside_passes(name))
+
+        return Tables({name: both(name) for name in self}, (*self.passes, *later.passes))
 
 
 def _makers(tables: Mapping[str, DataFrame]) -> dict[str, Callable[[], DataFrame]]:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Final
@@ -28,8 +28,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from understudy import __version__, schemas
-from understudy.frames import small_frame
+from understudy import __version__, column_files, schemas
+from understudy.columns import Pass
+from understudy.frames import Tables, small_frame
 from understudy.names import PARTITION_KEY
 from understudy.published import (
     TABLES,
@@ -48,7 +49,8 @@ from understudy.published import (
     runs_with,
     visible_runs,
 )
-from understudy.session import cancel_jobs, tag_jobs, untag_jobs
+from understudy.session import cancel_jobs, tag_jobs, untag_jobs, writes_to
+from understudy.sources import local_paths
 
 # Writing and reading go together for those who use them.
 __all__ = [
@@ -215,18 +217,28 @@ def _write_all(
     on_table: Callable[[str], None] | None,
 ) -> dict[str, int]:
     tag = f"publish {run.run_id}"
+    passes: Sequence[Pass] = ()
+    beside_passes = tables.__getitem__
+    if isinstance(tables, Tables) and writes_to(spark, root):
+        passes, beside_passes = tables.passes, tables.beside_passes
+    passed = sorted({name for each in passes for name in each.names})
+    folders = {name: _path(local_paths.plain(root), name, run.run_id) for name in passed}
+    column_files.make(folders.values())
 
     @inheritable_thread_target(spark)
     def planned(name: str) -> DataFrame:
-        return _conformed(name, tables[name])
+        return _conformed(name, beside_passes(name))
 
     @inheritable_thread_target(spark)
-    def write(name: str, table: DataFrame) -> None:
+    def tagged(write: Callable[[], None]) -> None:
         tag_jobs(spark, tag)
         try:
-            _parquet(table, root, name, run.run_id)
+            write()
         finally:
             untag_jobs(spark, tag)
+
+    def written(name: str, table: DataFrame) -> None:
+        _parquet(table, root, name, run.run_id, mode="append" if name in folders else "error")
         if on_table is not None:
             on_table(name)
 
@@ -234,14 +246,16 @@ def _write_all(
         # All of them before the first is written: a frame made from SQL text makes views and drops
         # them again, which nothing that runs has to see.
         frames = dict(zip(tables, pool.map(planned, tables), strict=True))
-        writing = {name: pool.submit(write, name, table) for name, table in frames.items()}
+        works = [partial(written, name, table) for name, table in frames.items()]
+        works += [partial(column_files.write, each, folders) for each in passes]
+        writing = [pool.submit(tagged, work) for work in works]
         try:
-            wait(writing.values(), return_when=FIRST_EXCEPTION)
-            _raise_first(writing.values())
+            wait(writing, return_when=FIRST_EXCEPTION)
+            _raise_first(writing)
         except BaseException:
             # One table lost is a run lost: waiting for the rest would only be slow.
             pool.shutdown(wait=False, cancel_futures=True)
-            _interrupt(spark, tag, writing.values())
+            _interrupt(spark, tag, writing)
             raise
     return _counted(spark, root, run, frames)
 
@@ -288,8 +302,8 @@ def _path(root: str, name: str, run_id: str) -> str:
     return f"{root}/{name}/run={run_id}"
 
 
-def _parquet(table: DataFrame, root: str, name: str, run_id: str) -> None:
-    writer = table.write.mode("error").option("compression", "zstd")
+def _parquet(table: DataFrame, root: str, name: str, run_id: str, *, mode: str = "error") -> None:
+    writer = table.write.mode(mode).option("compression", "zstd")
     writer = writer.options(**_statistics(table.schema))
     writer.option("maxRecordsPerFile", ROWS_PER_FILE).parquet(_path(root, name, run_id))
 

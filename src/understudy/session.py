@@ -138,6 +138,20 @@ def is_this_machines() -> bool:
     return not started and not other_files and _is_plain_environment()
 
 
+def writes_to(spark: SparkSession, path: str) -> bool:
+    """Whether what *spark* writes to *path* are files of this machine.
+
+    On a cluster they are, or Spark could not put together what its executors wrote.
+    """
+    if is_connect(spark):
+        return False
+    scheme, named, _ = path.partition(":")
+    if named and "/" not in scheme:
+        return scheme == "file"
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+    return str(hadoop.get("fs.defaultFS")).startswith("file:")
+
+
 def _is_plain_environment() -> bool:
     """Whether nothing in the environment names another Spark than one in here."""
     named = ("SPARK_CONF_DIR", "SPARK_HOME", "MASTER", "SPARK_REMOTE")

@@ -18,6 +18,7 @@ from understudy.controller.native.clusters import TopicExceptions
 from understudy.controller.native.decided import Decided
 from understudy.controller.native.failover_facts import failover_facts
 from understudy.controller.native.running import settled_clusters, settled_partitions
+from understudy.controller.native.sent_again import sent_again
 from understudy.controller.zk.events import (
     BROKER_FAILURE,
     BROKER_STARTUP,
@@ -73,7 +74,7 @@ class Native(NamedTuple):
 
     def followed_by(self, later: Tables) -> Tables:
         """The tables with the rows of *later* steps and of other scenarios."""
-        joined = self.tables.each(lambda name, table: table.unionAll(later[name]))
+        joined = self.tables.followed_by(later)
         if FAILOVER not in self.decided:
             return joined
 
@@ -161,7 +162,13 @@ def tables(
         "event_results": telling.event_results,
         "broker_states": telling.broker_states,
     }
-    return Native(Tables({name: partial(of_all, table) for name, table in told.items()}), decided)
+    passes = [
+        sent_again(each.healthy, with_states=not changed_only)
+        for each in decided.values()
+        if each.healthy is not None
+    ]
+    made = {name: partial(of_all, table) for name, table in told.items()}
+    return Native(Tables(made, passes), decided)
 
 
 def _taken(kind: str, facts: Rows) -> Rows:

@@ -15,46 +15,14 @@ from understudy.controller.native.decided import RECORD, Decided, Starting
 from understudy.controller.words import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
 from understudy.names import PARTITION_KEY, SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.schemas import REQUEST_PARTITIONS, REQUESTS
-from understudy.sql import NO_IDS, Rows, select, struct, text
+from understudy.sql import Rows, select, struct, text
 
 
 def request_partitions(decided: Decided) -> Rows:
     bodies = [_touched_bodies(decided)]
-    if decided.healthy is not None:
-        bodies.append(_sent_again(decided, decided.healthy))
     if decided.starting is not None:
         bodies.append(_told_to_starting(decided, decided.starting))
     return reduce(Rows.union, bodies)
-
-
-def _sent_again(decided: Decided, healthy: Rows) -> Rows:
-    each = healthy.select(
-        *PARTITION_KEY,
-        "f.step_online AS step",
-        "f.has_recovery",
-        "replicas",
-        "adding",
-        "removing",
-        *RECORD,
-        "explode(array(true, false)) AS to_replicas",  # a flag is tested faster than a name
-    )
-    return select(
-        each,
-        REQUEST_PARTITIONS,
-        **decided.event,
-        step="step",
-        request=f"IF(to_replicas, {text(LEADER_AND_ISR)}, {text(UPDATE_METADATA)})",
-        recipients="IF(to_replicas, sort_array(replicas), NULL)",
-        adding="IF(to_replicas, adding, NULL)",
-        removing="IF(to_replicas, removing, NULL)",
-        offline_replicas=f"IF(to_replicas, NULL, {NO_IDS})",
-        is_new="IF(to_replicas, false, NULL)",
-        replicas="replicas",
-        **{
-            **{name: name for name in RECORD},
-            "recovery": "IF(to_replicas AND has_recovery, recovery, NULL)",
-        },
-    )
 
 
 # Whether brokers that start are told of a settled partition, beside the facts of their scenario.

@@ -1,8 +1,9 @@
 """The output tables of a native replay: projections of what was decided.
 
-Each table is the rows of the partitions nothing happens to, which follow from their record alone,
-and the touched partitions' rows, which say what was decided. No table reads another. Requests are
-next door, in ``requests``.
+Each table is the rows of the touched partitions, which say what was decided, and of a running
+controller's others, which follow from their record alone; those that a failover leaves as they are
+have a pass of their own (``sent_again``). No table reads another. Requests are next door, in
+``requests``.
 """
 
 from __future__ import annotations
@@ -48,19 +49,6 @@ from understudy.sql import Rows, nothing, select, text
 def partition_states(decided: Decided) -> Rows:
     same = {name: name for name in ("replicas", "adding", "removing")}
     before = ("leader", "leader_epoch", "isr")
-    settled = [
-        select(
-            partitions,
-            PARTITION_STATES,
-            state_before=state_before,
-            state_after=text(ONLINE_PARTITION),
-            outcome=text(UNCHANGED),
-            **same,
-            **{f"{name}_before": name for name in before},
-            **{name: name for name in RECORD},
-        )
-        for partitions, state_before, _ in _unchanged(decided)
-    ]
     touched = select(
         _shown(decided),
         PARTITION_STATES,
@@ -72,7 +60,20 @@ def partition_states(decided: Decided) -> Rows:
         **{f"{name}_before": f"old.{name}" for name in before},
         **{name: f"new.{name}" for name in RECORD},
     )
-    return reduce(Rows.union, [*settled, touched])
+    untouched = _untouched(decided)
+    if untouched is None:
+        return touched
+    settled = select(
+        untouched,
+        PARTITION_STATES,
+        state_before=text(ONLINE_PARTITION),
+        state_after=text(ONLINE_PARTITION),
+        outcome=text(UNCHANGED),
+        **same,
+        **{f"{name}_before": name for name in before},
+        **{name: name for name in RECORD},
+    )
+    return settled.union(touched)
 
 
 def _shown(decided: Decided) -> Rows:
@@ -81,23 +82,17 @@ def _shown(decided: Decided) -> Rows:
     return shown.where(f"outcome != {text(UNCHANGED)}") if decided.changed_only else shown
 
 
-def _unchanged(decided: Decided) -> list[tuple[Rows, str, tuple[str, str]]]:
-    """The other partitions with state rows: their state before, and their replicas' states."""
-    if decided.changed_only:
-        return []
-    settled = replica_state("online_before")
-    kinds = (
-        (decided.healthy, "NULL", ("NULL", text(ONLINE_REPLICA))),
-        (decided.untouched, text(ONLINE_PARTITION), (settled, settled)),
-    )
-    return [(frame, state, replica) for frame, state, replica in kinds if frame is not None]
+def _untouched(decided: Decided) -> Rows | None:
+    """The other partitions of a running controller, where they have state rows."""
+    return None if decided.changed_only else decided.untouched
 
 
 def replica_states(decided: Decided) -> Rows:
-    kinds = [
-        *((partitions, *states) for partitions, _, states in _unchanged(decided)),
-        (_shown(decided), decided.replica_before, decided.replica_after),
-    ]
+    settled = replica_state("online_before")
+    kinds = [(_shown(decided), decided.replica_before, decided.replica_after)]
+    untouched = _untouched(decided)
+    if untouched is not None:
+        kinds.append((untouched, settled, settled))
     return reduce(
         Rows.union,
         (
@@ -118,18 +113,9 @@ def transitions(decided: Decided) -> Rows:
 
 
 def goes_online(decided: Decided, replicas: str, *, from_state: str) -> Rows:
-    """*replicas* of the touched partitions and all of the healthy ones; both are SQL text."""
-    online = [(decided.touched, replicas)]
-    if decided.healthy is not None:
-        online.append((decided.healthy, "replicas"))
-    return reduce(
-        Rows.union, (_goes_online(decided, *each, from_state=from_state) for each in online)
-    )
-
-
-def _goes_online(decided: Decided, partitions: Rows, replicas: str, *, from_state: str) -> Rows:
+    """*replicas* of the touched partitions; both are SQL text."""
     return select(
-        partitions.select(
+        decided.touched.select(
             *PARTITION_KEY, "f.step_online AS step", f"explode({replicas}) AS replica"
         ),
         TRANSITIONS,

@@ -1,0 +1,101 @@
+"""Rows of tables as whole Arrow columns, and several tables made by one pass over the same rows.
+
+Where nothing is decided row by row, a column is repeated, picked from or named once for all rows.
+That takes a tenth of what it takes Spark to make each row by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pyspark.sql import DataFrame
+
+from understudy.schemas import REPLAY_TABLES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BATCH_ROWS: Final = 10_000  # of batches that go back to Spark
+
+Told = Iterator[tuple[str, "pa.RecordBatch"]]
+"""Rows of tables, each batch with the name of its table."""
+Teller = Callable[[Iterator["pa.RecordBatch"], Collection[str]], Told]
+"""Makes the rows of the tables that are wanted."""
+
+
+class Pass(NamedTuple):
+    """One pass over *rows* that makes those of several tables, as far as they are wanted."""
+
+    rows: DataFrame
+    names: frozenset[str]
+    tell: Teller
+
+    def table(self, name: str) -> DataFrame:
+        """The rows of one of the tables, for Spark to go on with."""
+        return self.rows.mapInArrow(partial(_only, self.tell, name), REPLAY_TABLES[name])
+
+
+def _only(tell: Teller, name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _, batch in tell(batches, {name}):
+        every = decoded(batch)
+        for start in range(0, every.num_rows, _BATCH_ROWS):
+            yield every.slice(start, _BATCH_ROWS)
+
+
+@cache
+def arrow_schema(name: str) -> pa.Schema:
+    """The schema of one of the tables of a replay."""
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - executors only
+
+    return to_arrow_schema(REPLAY_TABLES[name], timezone="UTC")
+
+
+def rows_of(name: str, count: int, columns: Mapping[str, Any]) -> pa.RecordBatch:
+    """So many rows of a table: columns by name, a plain value for all rows, or null."""
+    import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
+
+    def column(field: pa.Field) -> pa.Array:
+        given = columns.get(field.name)
+        if given is None:
+            return pa.nulls(count, field.type)
+        return given if isinstance(given, pa.Array) else repeated(given, field.type, count)
+
+    schema = arrow_schema(name)
+    return pa.RecordBatch.from_arrays([column(field) for field in schema], schema.names)
+
+
+def repeated(value: Any, kind: pa.DataType, count: int) -> pa.Array:  # noqa: ANN401 - any value
+    """The same value so many times; words are said once."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    if pa.types.is_string(kind):
+        places = pa.repeat(pa.scalar(0, pa.int32()), count)
+        return pa.DictionaryArray.from_arrays(places, pa.array([value], kind))
+    return pa.repeat(pa.scalar(value, kind), count)
+
+
+def decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows with every word spelled out."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    columns = [
+        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
+
+
+def gathered(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of at least so many, but for the last one."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(each.num_rows for each in held) >= rows:
+            yield pa.concat_batches(held)
+            held = []
+    if sum(each.num_rows for each in held):
+        yield pa.concat_batches(held)
