@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from clusters import random_cluster
 from native_replay import plain
 from understudy import column_files, publish, replay, scenarios, sources
-from understudy.columns import Pass, Told
+from understudy.columns import Pass, Teller, Told
 from understudy.controller.native import sent_again
 from understudy.errors import UsageError
 from understudy.frames import Tables
@@ -103,11 +103,11 @@ def test_files_of_attempts_that_do_not_count_are_not_read(
     folders = {"event_results": str(folder)}
     column_files.make(folders.values())
     batches = [pa.RecordBatch.from_pydict({"n": [number]}) for number in range(3)]
-    lost = column_files._write(told, folders, iter(batches))  # noqa: SLF001
+    lost = column_files._write(teller(), folders, iter(batches))  # noqa: SLF001
     next(lost)
-    list(column_files._write(told, folders, iter(batches)))  # noqa: SLF001
+    list(column_files._write(teller(), folders, iter(batches)))  # noqa: SLF001
     assert len(list(folder.iterdir())) == 4
-    made = Pass(spark.range(3).selectExpr("id AS n"), frozenset(folders), told)
+    made = Pass(spark.range(3).selectExpr("id AS n"), frozenset(folders), teller())
     column_files.write(made, folders)
     seen = spark.read.parquet(str(folder)).select("broker_id").collect()
     assert sorted(row.broker_id for row in seen) == [0, 1, 2]
@@ -116,16 +116,21 @@ def test_files_of_attempts_that_do_not_count_are_not_read(
 def test_a_place_that_not_all_machines_share_is_told(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = Pass(spark.range(3).selectExpr("id AS n"), frozenset({"event_results"}), told)
+    made = Pass(spark.range(3).selectExpr("id AS n"), frozenset({"event_results"}), teller())
     monkeypatch.setattr(Path, "exists", lambda _: False)
     with pytest.raises(UsageError, match="all machines share"):
         column_files.write(made, {"event_results": str(tmp_path)})
 
 
-def told(batches: Iterator[pa.RecordBatch], wanted: Any) -> Told:  # noqa: ANN401
-    from understudy.columns import rows_of  # noqa: PLC0415 - travels to Spark by value
+def teller() -> Teller:
+    """As Spark's workers, which know nothing of the tests, can take it."""
 
-    for batch in batches:
-        numbers = batch.column("n").cast(pa.int32())
-        for name in wanted:
-            yield name, rows_of(name, batch.num_rows, {"cluster": "c", "broker_id": numbers})
+    def tell(batches: Iterator[pa.RecordBatch], wanted: Collection[str]) -> Told:
+        from understudy.columns import rows_of  # noqa: PLC0415
+
+        for batch in batches:
+            numbers = batch.column("n").cast("int32")
+            for name in wanted:
+                yield name, rows_of(name, batch.num_rows, {"cluster": "c", "broker_id": numbers})
+
+    return tell
