@@ -25,7 +25,8 @@ from understudy.names import PARTITION_KEY
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_HIDDEN: Final = "."
+_HIDDEN: Final = ".attempt-"
+_NAMED: Final = "part-"
 _WRITTEN: Final = T.StructType(
     [T.StructField("folder", T.StringType()), T.StructField("file", T.StringType())]
 )
@@ -48,7 +49,9 @@ def write(made: Pass, folders: Mapping[str, str]) -> None:
                 f"{folder}: what was written there cannot be seen from where the command runs;"
                 " on a cluster, --out has to be a place that all machines share"
             )
-        hidden.rename(Path(folder, file))
+        hidden.rename(Path(folder, _NAMED + file))
+    for lost in (lost for folder in own.values() for lost in Path(folder).glob(f"{_HIDDEN}*")):
+        lost.unlink(missing_ok=True)
 
 
 def _write(
@@ -57,7 +60,7 @@ def _write(
     import pyarrow as pa  # noqa: PLC0415 - executors only
 
     for name, rows in tell(batches, folders.keys()):
-        file = f"part-{uuid.uuid4()}.zstd.parquet"
+        file = f"{uuid.uuid4()}.zstd.parquet"
         Path(folders[name]).mkdir(parents=True, exist_ok=True)
         _write_file(rows, f"{folders[name]}/{_HIDDEN}{file}")
         yield pa.RecordBatch.from_pydict({"folder": [folders[name]], "file": [file]})

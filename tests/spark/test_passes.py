@@ -111,6 +111,7 @@ def test_files_of_attempts_that_do_not_count_are_not_read(
     column_files.write(made, folders)
     seen = spark.read.parquet(str(folder)).select("broker_id").collect()
     assert sorted(row.broker_id for row in seen) == [0, 1, 2]
+    assert {file.name[:5] for file in folder.iterdir()} == {"part-"}
 
 
 def test_a_place_that_not_all_machines_share_is_told(
