@@ -58,5 +58,13 @@ def unsettled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def native(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Failovers run in the native form, however small they are."""
+    """What has a native form runs in it, however little it is."""
     monkeypatch.setattr("understudy.replay.SMALL", 0)
+    monkeypatch.setattr("understudy.controller.columnar.feed.SNAPSHOTS_AT_ONCE", 0)
+
+
+@pytest.fixture
+def in_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has a columnar form runs in it, however little it is."""
+    monkeypatch.setattr("understudy.replay.SMALL", 0)
+    monkeypatch.setattr("understudy.controller.columnar.feed.SNAPSHOTS_AT_ONCE", 2**31)

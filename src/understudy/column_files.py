@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import types as T
 
-from understudy.columns import Pass, Teller
+from understudy.columns import Pass, Teller, arrow_schema
 from understudy.errors import UsageError
 from understudy.names import PARTITION_KEY
 
@@ -27,9 +27,17 @@ if TYPE_CHECKING:
 
 _HIDDEN: Final = ".attempt-"
 _NAMED: Final = "part-"
+_SUFFIX: Final = ".zstd.parquet"
 _WRITTEN: Final = T.StructType(
-    [T.StructField("folder", T.StringType()), T.StructField("file", T.StringType())]
+    [
+        T.StructField("name", T.StringType()),
+        T.StructField("file", T.StringType()),
+        T.StructField("rows", T.LongType()),
+    ]
 )
+
+ROWS_PER_FILE: Final = 250_000
+"""A file is read by one task. One document or log is written by one, and read by all cores."""
 
 
 def make(folders: Iterable[str]) -> None:
@@ -38,20 +46,29 @@ def make(folders: Iterable[str]) -> None:
         Path(folder).mkdir(parents=True)
 
 
-def write(made: Pass, folders: Mapping[str, str]) -> None:
-    """Write what *made* makes of each table into its folder."""
+def write(made: Pass, folders: Mapping[str, str]) -> dict[str, int]:
+    """Write what *made* makes of each table into its folder; the rows of each."""
     own = {name: folders[name] for name in sorted(made.names)}
     written = made.rows.mapInArrow(partial(_write, made.tell, own), _WRITTEN).toArrow()
-    for folder, file in zip(*written.to_pydict().values(), strict=True):
-        hidden = Path(folder, _HIDDEN + file)
+    counts = dict.fromkeys(own, 0)
+    for name, file, rows in zip(*written.to_pydict().values(), strict=True):
+        hidden = Path(own[name], _HIDDEN + file)
         if not hidden.exists():
             raise UsageError(
-                f"{folder}: what was written there cannot be seen from where the command runs;"
+                f"{own[name]}: what was written there cannot be seen from where the command runs;"
                 " on a cluster, --out has to be a place that all machines share"
             )
-        hidden.rename(Path(folder, _NAMED + file))
+        hidden.rename(Path(own[name], _NAMED + file))
+        counts[name] += rows
     for lost in (lost for folder in own.values() for lost in Path(folder).glob(f"{_HIDDEN}*")):
         lost.unlink(missing_ok=True)
+    return counts
+
+
+def write_nothing(name: str, folder: str) -> None:
+    """A file that has the columns of a table and no rows."""
+    nothing = arrow_schema(name).empty_table()
+    _write_file(nothing, f"{folder}/{_NAMED}{uuid.uuid4()}{_SUFFIX}")
 
 
 def _write(
@@ -59,20 +76,34 @@ def _write(
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa  # noqa: PLC0415 - executors only
 
-    for name, rows in tell(batches, folders.keys()):
-        file = f"{uuid.uuid4()}.zstd.parquet"
-        Path(folders[name]).mkdir(parents=True, exist_ok=True)
-        _write_file(rows, f"{folders[name]}/{_HIDDEN}{file}")
-        yield pa.RecordBatch.from_pydict({"folder": [folders[name]], "file": [file]})
+    held: dict[str, list[pa.RecordBatch]] = {name: [] for name in folders}
+
+    def files(name: str) -> Iterator[pa.RecordBatch]:
+        rows = pa.Table.from_batches(held[name]).unify_dictionaries()
+        held[name] = []
+        for start in range(0, rows.num_rows, ROWS_PER_FILE):
+            file = f"{uuid.uuid4()}{_SUFFIX}"
+            Path(folders[name]).mkdir(parents=True, exist_ok=True)
+            part = rows.slice(start, ROWS_PER_FILE)
+            _write_file(part, f"{folders[name]}/{_HIDDEN}{file}")
+            told = {"name": [name], "file": [file], "rows": [part.num_rows]}
+            yield pa.RecordBatch.from_pydict(told)
+
+    for name, batch in tell(batches, folders.keys()):
+        held[name].append(batch)
+        if sum(each.num_rows for each in held[name]) >= ROWS_PER_FILE:
+            yield from files(name)
+    for name in (name for name, left in held.items() if left):
+        yield from files(name)
 
 
-def _write_file(rows: pa.RecordBatch, path: str) -> None:
+def _write_file(rows: pa.Table, path: str) -> None:
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     words = [field.name for field in rows.schema if pa.types.is_dictionary(field.type)]
     pq.write_table(
-        pa.Table.from_batches([rows]),
+        rows,
         path,
         compression="zstd",
         # Numbers differ more than dictionaries are made for.

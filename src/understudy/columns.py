@@ -58,8 +58,6 @@ def rows_of(name: str, count: int, columns: Mapping[str, Any]) -> pa.RecordBatch
 
     def column(field: pa.Field) -> pa.Array:
         given = columns.get(field.name)
-        if given is None:
-            return pa.nulls(count, field.type)
         return given if isinstance(given, pa.Array) else repeated(given, field.type, count)
 
     schema = arrow_schema(name)
@@ -67,13 +65,14 @@ def rows_of(name: str, count: int, columns: Mapping[str, Any]) -> pa.RecordBatch
 
 
 def repeated(value: Any, kind: pa.DataType, count: int) -> pa.Array:  # noqa: ANN401 - any value
-    """The same value so many times; words are said once."""
+    """The same value so many times, or null; words are said once."""
     import pyarrow as pa  # noqa: PLC0415
 
-    if pa.types.is_string(kind):
-        places = pa.repeat(pa.scalar(0, pa.int32()), count)
-        return pa.DictionaryArray.from_arrays(places, pa.array([value], kind))
-    return pa.repeat(pa.scalar(value, kind), count)
+    if not pa.types.is_string(kind):
+        return pa.nulls(count, kind) if value is None else pa.repeat(pa.scalar(value, kind), count)
+    place = pa.scalar(None if value is None else 0, pa.int32())
+    said = [] if value is None else [value]
+    return pa.DictionaryArray.from_arrays(pa.repeat(place, count), pa.array(said, kind))
 
 
 def decoded(batch: pa.RecordBatch) -> pa.RecordBatch:

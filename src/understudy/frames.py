@@ -30,7 +30,7 @@ class Tables(Mapping[str, DataFrame]):
     """
 
     def __init__(
-        self, makers: Mapping[str, Callable[[], DataFrame]], passes: Iterable[Pass] = ()
+        self, makers: Mapping[str, Callable[[], DataFrame | None]], passes: Iterable[Pass] = ()
     ) -> None:
         self._makers = {name: cache(maker) for name, maker in makers.items()}
         narrowed = (each._replace(names=each.names & self._makers.keys()) for each in passes)
@@ -38,7 +38,8 @@ class Tables(Mapping[str, DataFrame]):
 
     def __getitem__(self, name: str) -> DataFrame:
         passed = [each.table(name) for each in self.passes if name in each.names]
-        return reduce(DataFrame.unionAll, passed, self.beside_passes(name))
+        others = self.beside_passes(name)
+        return reduce(DataFrame.unionAll, passed if others is None else [others, *passed])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._makers)
@@ -46,8 +47,8 @@ class Tables(Mapping[str, DataFrame]):
     def __len__(self) -> int:
         return len(self._makers)
 
-    def beside_passes(self, name: str) -> DataFrame:
-        """The rows of a table that no pass makes."""
+    def beside_passes(self, name: str) -> DataFrame | None:
+        """The rows of a table that no pass makes; none if it cannot have any."""
         return self._makers[name]()
 
     def only(self, names: Iterable[str]) -> Tables:
@@ -73,10 +74,16 @@ class Tables(Mapping[str, DataFrame]):
     def followed_by(self, later: Tables) -> Tables:
         """Every table with the rows of the *later* one."""
 
-        def both(name: str) -> Callable[[], DataFrame]:
-            return lambda: self.beside_passes(name).unionAll(later.beside_passes(name))
+        def both(name: str) -> Callable[[], DataFrame | None]:
+            return lambda: _both(self.beside_passes(name), later.beside_passes(name))
 
         return Tables({name: both(name) for name in self}, (*self.passes, *later.passes))
+
+
+def _both(some: DataFrame | None, more: DataFrame | None) -> DataFrame | None:
+    if some is None or more is None:
+        return more if some is None else some
+    return some.unionAll(more)
 
 
 def _makers(tables: Mapping[str, DataFrame]) -> dict[str, Callable[[], DataFrame]]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -83,9 +84,6 @@ _LINE: Final = T.StructType([T.StructField("value", schemas.STRING)])
 
 WRITERS: Final = 4
 """Tables written at the same time: a small job is mostly planning and committing, not work."""
-
-ROWS_PER_FILE: Final = 250_000
-"""A file is read by one task. One document or log is written by one, and read by all cores."""
 
 _log = logging.getLogger(__name__)
 
@@ -218,7 +216,7 @@ def _write_all(
 ) -> dict[str, int]:
     tag = f"publish {run.run_id}"
     passes: Sequence[Pass] = ()
-    beside_passes = tables.__getitem__
+    beside_passes: Callable[[str], DataFrame | None] = tables.__getitem__
     if isinstance(tables, Tables) and writes_to(spark, root):
         passes, beside_passes = tables.passes, tables.beside_passes
     passed = sorted({name for each in passes for name in each.names})
@@ -226,28 +224,31 @@ def _write_all(
     column_files.make(folders.values())
 
     @inheritable_thread_target(spark)
-    def planned(name: str) -> DataFrame:
-        return _conformed(name, beside_passes(name))
+    def planned(name: str) -> DataFrame | None:
+        table = beside_passes(name)
+        return None if table is None else _conformed(name, table)
 
     @inheritable_thread_target(spark)
-    def tagged(write: Callable[[], None]) -> None:
+    def tagged(write: Callable[[], dict[str, int]]) -> dict[str, int]:
         tag_jobs(spark, tag)
         try:
-            write()
+            return write()
         finally:
             untag_jobs(spark, tag)
 
-    def written(name: str, table: DataFrame) -> None:
+    def written(name: str, table: DataFrame) -> dict[str, int]:
         _parquet(table, root, name, run.run_id, mode="append" if name in folders else "error")
         if on_table is not None:
             on_table(name)
+        return {}
 
     with ThreadPoolExecutor(threads, thread_name_prefix="publish") as pool:
         # All of them before the first is written: a frame made from SQL text makes views and drops
         # them again, which nothing that runs has to see.
-        frames = dict(zip(tables, pool.map(planned, tables), strict=True))
-        works = [partial(written, name, table) for name, table in frames.items()]
-        works += [partial(column_files.write, each, folders) for each in passes]
+        made = zip(tables, pool.map(planned, tables), strict=True)
+        frames = {name: table for name, table in made if table is not None}
+        works = [partial(column_files.write, each, folders) for each in passes]
+        works += [partial(written, name, table) for name, table in frames.items()]
         writing = [pool.submit(tagged, work) for work in works]
         try:
             wait(writing, return_when=FIRST_EXCEPTION)
@@ -257,7 +258,13 @@ def _write_all(
             pool.shutdown(wait=False, cancel_futures=True)
             _interrupt(spark, tag, writing)
             raise
-    return _counted(spark, root, run, frames)
+    counted = Counter(dict.fromkeys(tables, 0))
+    for done in writing:
+        counted.update(done.result())
+    for name in (name for name in folders if name not in frames and not counted[name]):
+        column_files.write_nothing(name, folders[name])
+    # Of tables that Spark wrote, whatever else wrote to them.
+    return {**counted, **_counted(spark, root, run, frames)}
 
 
 def _counted(
@@ -283,7 +290,7 @@ def _conformed(name: str, table: DataFrame) -> DataFrame:
     return table if schema is None else schemas.conform(table, schema)
 
 
-def _interrupt(spark: SparkSession, tag: str, writing: Iterable[Future[None]]) -> None:
+def _interrupt(spark: SparkSession, tag: str, writing: Iterable[Future[dict[str, int]]]) -> None:
     """Cancel until all have ended: a job that is still being planned has nothing to cancel yet."""
     # Those that never began are no concern of wait(): it would not see them end.
     left = {each for each in writing if not each.cancelled()}
@@ -292,7 +299,7 @@ def _interrupt(spark: SparkSession, tag: str, writing: Iterable[Future[None]]) -
         left = wait(left, timeout=0.2).not_done
 
 
-def _raise_first(futures: Iterable[Future[None]]) -> None:
+def _raise_first(futures: Iterable[Future[dict[str, int]]]) -> None:
     for future in futures:
         if future.done() and (error := future.exception()) is not None:
             raise error
@@ -305,7 +312,9 @@ def _path(root: str, name: str, run_id: str) -> str:
 def _parquet(table: DataFrame, root: str, name: str, run_id: str, *, mode: str = "error") -> None:
     writer = table.write.mode(mode).option("compression", "zstd")
     writer = writer.options(**_statistics(table.schema))
-    writer.option("maxRecordsPerFile", ROWS_PER_FILE).parquet(_path(root, name, run_id))
+    writer.option("maxRecordsPerFile", column_files.ROWS_PER_FILE).parquet(
+        _path(root, name, run_id)
+    )
 
 
 def _statistics(schema: T.StructType) -> dict[str, str]:

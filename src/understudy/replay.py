@@ -12,19 +12,20 @@ what is small, and a few small documents in this very process, each scenario ove
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from understudy import scenarios
 from understudy.controller import interpreted
+from understudy.controller.columnar import feed as columnar
 from understudy.controller.native import engine as native
 from understudy.controller.native import fence as fencing
-from understudy.controller.profiles import KRAFT, PROFILES, ZK
+from understudy.controller.profiles import DECISIVE_SETTINGS, KRAFT, PROFILES, ZK
 from understudy.errors import UsageError
 from understudy.frames import SOME_OF_EACH, Tables, settled, small_frame
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
@@ -98,23 +99,113 @@ def replay(
     found = matched.toArrow()  # counted here; all that follows is planned over a leaf
     if snapshots.rows is not None and snapshots.rows * len(asked) <= SMALL:
         return _replayed_here(snapshots, judged, found, changed_only=changed_only)
-    resolved = settled(matched, found)
-    kinds, fences = _native_kinds(asked), _has_fences(asked)
+    told, rest = _in_columns(snapshots, accepted, found, changed_only=changed_only)
+    held: tuple[DataFrame, ...] = ()
+    if rest.num_rows or told is None:
+        left = [asked[number] for number in sorted(set(rest["number"].to_pylist()))]
+        others, held = _others(
+            _Left(snapshots, accepted, asked, left, rest, settled(matched, rest)),
+            changed_only=changed_only,
+            for_few_tables=for_few_tables,
+        )
+        told = others if told is None else told.followed_by(others)
+    return _told(snapshots, judged, told, _survey(found), held)
+
+
+def _in_columns(
+    snapshots: Snapshots, accepted: DataFrame, found: pa.Table, *, changed_only: bool
+) -> tuple[Tables | None, pa.Table]:
+    """What the columnar form makes of the scenarios it takes, if any, and the other ones."""
+    import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
+
+    rows = found.to_pylist()
+    kinds = [{json.loads(event)["type"] for event in row["events"]} for row in rows]
+    fits = [
+        row["profile"] == ZK.name and kind <= set(columnar.KINDS)
+        for row, kind in zip(rows, kinds, strict=True)
+    ]
+    places = [(row["cluster"], row["snapshot_id"]) for row in rows]
+    keys = {key for key, fit in zip(places, fits, strict=True) if fit}
+    if not 0 < len(keys) <= columnar.SNAPSHOTS_AT_ONCE:
+        return None, found
+    counted = snapshots.partitions.groupBy(*SNAPSHOT_KEY).count().collect()
+    sizes: dict[tuple[str, ...], int] = {
+        (row["cluster"], row["snapshot_id"]): row["count"] for row in counted
+    }
+    fitting = {key for key in keys if 0 < sizes.get(key, 0) <= columnar.PARTITIONS_AT_ONCE}
+    taken: dict[tuple[str, ...], list[tuple[str, list[str]]]] = {}
+    is_left = []
+    for row, key, fit in zip(rows, places, fits, strict=True):
+        is_left.append(not fit or key not in fitting)
+        if not is_left[-1]:
+            taken.setdefault(key, []).append((row["scenario"], row["events"]))
+    if not taken:
+        return None, found
+    known = _known(snapshots, accepted, taken)
+    asked = {key: columnar.Asked(known[key], sizes[key], each) for key, each in taken.items()}
+    made = columnar.tables(snapshots.partitions, asked, changed_only=changed_only)
+    return made, found.filter(pa.array(is_left))
+
+
+def _known(
+    snapshots: Snapshots, accepted: DataFrame, keys: Iterable[tuple[str, ...]]
+) -> dict[tuple[str, ...], dict[str, Any]]:
+    """What each of a few clusters has in common: as small as its brokers and settings."""
+    decisive = ", ".join(map(text, DECISIVE_SETTINGS))
+    wanted = {
+        "snapshots": accepted,
+        "brokers": snapshots.brokers,
+        "topics": snapshots.topics.where("queued_for_deletion"),
+        "configs": snapshots.configs.where(f"key IN ({decisive})"),
+    }
+    rows: dict[str, dict[tuple[str, ...], list[dict[str, Any]]]] = {}
+    for name, frame in wanted.items():
+        for row in frame.toArrow().to_pylist():
+            of_snapshot = rows.setdefault(name, {})
+            of_snapshot.setdefault((row["cluster"], row["snapshot_id"]), []).append(row)
+    return {
+        key: {
+            "snapshot": rows["snapshots"][key][0],
+            "brokers": rows.get("brokers", {}).get(key, []),
+            "queued_topics": [row["topic"] for row in rows.get("topics", {}).get(key, [])],
+            "configs": rows.get("configs", {}).get(key, []),
+        }
+        for key in keys
+    }
+
+
+class _Left(NamedTuple):
+    """What the columnar form did not take."""
+
+    snapshots: Snapshots
+    accepted: DataFrame
+    asked: Sequence[Scenario]  # all there were, by number
+    left: Sequence[Scenario]
+    found: pa.Table
+    resolved: DataFrame
+
+
+def _others(
+    given: _Left, *, changed_only: bool, for_few_tables: bool
+) -> tuple[Tables, tuple[DataFrame, ...]]:
+    """The tables of the other forms, and what is kept for them."""
+    snapshots, accepted, resolved = given.snapshots, given.accepted, given.resolved
+    spark = accepted.sparkSession
+    kinds, fences = _native_kinds(given.left), _has_fences(given.left)
     done: native.Native | None = None
     taken: DataFrame | None = None
     tables = Tables({})
     held: tuple[DataFrame, ...] = ()
-    is_large = bool(kinds or fences) and not _is_small(snapshots, asked)
+    survey = _survey(given.found)
+    is_large = bool(kinds or fences) and not _is_small(snapshots, given.left)
     if kinds and is_large:
         known = _native_facts(kinds, snapshots, accepted, resolved)
         taken = known.taken()
-        survey = _survey(found, taken)
+        survey = _survey(given.found, taken)
         done = native.tables(
             snapshots.partitions, snapshots.brokers, known, changed_only=changed_only
         )
         tables = done.tables
-    else:
-        survey = _survey(found, None)
     if survey.interpreted:
         fenced = None
         if fences and is_large and KRAFT.name in survey.profiles:
@@ -126,7 +217,7 @@ def replay(
             partitions=_none_plain(snapshots.partitions) if fenced is None else fenced.partitions,
             configs=snapshots.configs,
             scenarios=_marked(_to_interpret(resolved, taken), fenced),
-            scopes=_scopes(spark, asked, survey.profiles),
+            scopes=_scopes(spark, given.asked, survey.profiles),
             profiles=survey.profiles,
             many=survey.interpreted,
             rows=snapshots.at_most(survey.interpreted * SOME_OF_EACH),
@@ -140,7 +231,7 @@ def replay(
         held = (others.held, *keeping)
     if done is not None and not for_few_tables:
         held = (*done.keep(survey.scenarios), *held)
-    return _told(snapshots, judged, tables, survey, held)
+    return tables, held
 
 
 def _replayed_here(
@@ -159,7 +250,7 @@ def _replayed_here(
         return spark.createDataFrame(decided[name], REPLAY_TABLES[name])
 
     tables = Tables({name: partial(frame, name) for name in decided})
-    return _told(snapshots, judged, tables, _survey(found, None))
+    return _told(snapshots, judged, tables, _survey(found))
 
 
 def _told(
@@ -306,7 +397,7 @@ def _marked(scenarios: DataFrame, fenced: fencing.Fenced | None) -> DataFrame:
     return joined.withColumn("natively", F.coalesce("natively", F.lit(False)))
 
 
-def _survey(asked: pa.Table, taken: DataFrame | None) -> _Survey:
+def _survey(asked: pa.Table, taken: DataFrame | None = None) -> _Survey:
     """What there is of each, and of what the native form has *taken*, if it has."""
     rows = () if taken is None else taken.select(*SCENARIO_KEY, "resumes").toArrow().to_pylist()
     resumes = {tuple(row[name] for name in SCENARIO_KEY): row["resumes"] for row in rows}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import kafka_answers
 import kraft_answers
@@ -25,10 +25,13 @@ from conformance import kraft_cases
 from native_replay import Rows, plain, replay_cases
 from random_events import random_event
 from understudy import replay as replaying
+from understudy.controller.columnar import feed as columnar
 from understudy.controller.native import engine as native_engine
 from understudy.controller.native import fence
 from understudy.controller.profiles import PROFILES
 from understudy.controller.words import UNCHANGED
+from understudy.controller.zk.events import BROKER_FAILURE, FAILOVER
+from understudy.frames import Tables
 from understudy.names import SCENARIO_KEY
 from understudy.schemas import PARTITION_STATES, REPLAY_TABLES
 
@@ -247,3 +250,31 @@ def _different(ours: list[Any], theirs: list[Any]) -> list[tuple[list[Any], list
     if mine == reference_rows:
         return []
     return [(list((mine - reference_rows).elements()), list((reference_rows - mine).elements()))]
+
+
+@pytest.mark.parametrize("changed_only", [False, True])
+@pytest.mark.usefixtures("in_columns")
+def test_failovers_and_failures_in_columns(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    changed_only: bool,
+) -> None:
+    """Several tasks for the scenarios of a snapshot; the interpreter would say the same alone."""
+    taken: list[int] = []
+
+    def watched(partitions: DataFrame, asked: Mapping[Any, columnar.Asked], **named: Any) -> Tables:  # noqa: ANN401
+        taken.append(sum(len(each.scenarios) for each in asked.values()))
+        return tables(partitions, asked, **named)
+
+    tables = columnar.tables
+    monkeypatch.setattr(columnar, "tables", watched)
+    monkeypatch.setattr(columnar, "_SCENARIOS_TO_A_TASK", 1)
+    rng = Random(f"columns {changed_only}")
+    docs = [random_cluster(rng, f"c{number:04}") for number in range(FEW // 2)]
+    failing = [random_event(rng, doc, BROKER_FAILURE) for doc in docs for _ in range(5)]
+    cases = [Case(doc, [random_event(rng, doc, FAILOVER)]) for doc in docs]
+    cases += [Case(docs[n // 5], failing[n : n + 1 + n % 3]) for n in range(0, len(failing), 2)]
+    assert differences(spark, tmp_path, cases, changed_only=changed_only) == []
+    assert sum(taken) > len(cases) / 2  # some clusters have no partitions

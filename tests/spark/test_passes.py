@@ -19,6 +19,7 @@ from clusters import random_cluster
 from native_replay import plain
 from understudy import column_files, publish, replay, scenarios, sources
 from understudy.columns import Pass, Teller, Told
+from understudy.controller.columnar import feed as columnar
 from understudy.controller.native import sent_again
 from understudy.errors import UsageError
 from understudy.frames import Tables
@@ -40,6 +41,7 @@ def failovers(
 ) -> Iterator[Tables]:
     """The tables of failovers in the native form, whose passes take a few partitions at once."""
     monkeypatch.setattr(replay, "SMALL", 0)
+    monkeypatch.setattr(columnar, "SNAPSHOTS_AT_ONCE", 0)
     monkeypatch.setattr(sent_again, "_PARTITIONS_AT_ONCE", 7)
     rng = Random("passes")
     path = tmp_path / "snapshots.jsonl"

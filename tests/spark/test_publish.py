@@ -14,8 +14,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from understudy import column_files, schemas
 from understudy import publish as p
-from understudy import schemas
 from understudy.errors import BadInputError, SchemaMismatchError
 from understudy.frames import Tables
 
@@ -173,7 +173,7 @@ def test_every_table_is_planned_before_any_is_written(spark: SparkSession, tmp_p
 def test_what_one_task_writes_many_can_read(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(p, "ROWS_PER_FILE", 2)
+    monkeypatch.setattr(column_files, "ROWS_PER_FILE", 2)
     publish(spark, tmp_path, 0, {"topics": topics(spark, *"abcde").coalesce(1)})
     files = sorted((tmp_path / "topics" / f"run={run().run_id}").glob("*.parquet"))
     assert [pq.read_metadata(path).num_rows for path in files] == [2, 2, 1]

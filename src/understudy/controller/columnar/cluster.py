@@ -1,0 +1,208 @@
+"""A snapshot as arrays: brokers by their place in a list of ids, partitions in their own order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from understudy.controller import releases, request_sizes
+from understudy.controller.snapshot_rows import SnapshotRows
+from understudy.controller.words import DELETION_SETTING, UNCLEAN_SETTING
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+NOBODY: Final = -1  # in place of a broker
+UNSET: Final = -1  # in place of a flag
+UNCLEAN_LEVELS: Final = ("topic", "broker", "cluster", "static")
+_TOPIC_LEVEL: Final = 0
+
+
+class Cluster:
+    """What a controller can know of a snapshot; a scenario changes none of it."""
+
+    def __init__(self, known: Mapping[str, Any], partitions: pa.Table) -> None:
+        """*known* is what the whole cluster has in common, as the interpreter is given it."""
+        order = pc.sort_indices(
+            partitions, sort_keys=[("topic", "ascending"), ("partition", "ascending")]
+        )
+        rows = partitions.take(order).combine_chunks()
+
+        def column(name: str) -> pa.Array:
+            chunks = rows[name].chunks
+            return chunks[0] if chunks else pa.array([], rows[name].type)
+
+        def numbers(name: str) -> Ints:
+            return np.asarray(pc.fill_null(column(name), NOBODY), dtype=np.int64)
+
+        snapshot = known["snapshot"]
+        self.release = releases.level(snapshot["release"])
+        # Brokers cannot speak a protocol newer than the release they run.
+        self.protocol = min(releases.level(snapshot["metadata_version"]), self.release)
+        self.controller_id: int | None = snapshot["controller_id"]
+        self.epoch: int = snapshot["controller_epoch"]
+        self.count = rows.num_rows
+
+        topics = column("topic").dictionary_encode()
+        self.topics = topics.dictionary
+        self.topic = np.asarray(topics.indices, dtype=np.int64)
+        self.name_lengths = np.asarray(pc.utf8_length(self.topics), dtype=np.int64)
+        self.partition = numbers("partition")
+        self.assignment = {name: column(name) for name in ("replicas", "adding", "removing")}
+        self.reassigned = np.asarray(
+            pc.add(*(pc.list_value_length(self.assignment[n]) for n in ("adding", "removing"))),
+            dtype=np.int64,
+        )
+
+        self.has_record = np.asarray(column("has_state"), dtype=bool)
+        leaders = numbers("leader")
+        brokers = known["brokers"]
+        self.ids = np.unique(
+            np.concatenate(
+                [
+                    np.asarray([b["broker_id"] for b in brokers], dtype=np.int64),
+                    *(
+                        np.asarray(column(name).flatten(), dtype=np.int64)
+                        for name in ("replicas", "isr", "offline_dirs")
+                    ),
+                    leaders[leaders >= 0],
+                ]
+            )
+        )
+        self.replicas = _filled_up(column("replicas"), self.ids)
+        # The first ISR of a partition is as long as its assignment.
+        self.isr = _filled_up(column("isr"), self.ids, self.replicas.shape[1])
+        self.leader = np.where(leaders >= 0, self.places_of(leaders), NOBODY)
+        self.leader_epoch = numbers("leader_epoch")
+        self.partition_epoch = numbers("partition_epoch")
+        self.controller_epoch = numbers("controller_epoch")
+        self.recovery = numbers("recovery")
+        self._with_brokers(brokers)
+        self._with_directories(column("offline_dirs"))
+        self._with_settings(known["configs"])
+        self._known, self._rows = known, rows
+        queued = pc.is_in(self.topics, pa.array(known["queued_topics"], pa.string()))
+        self.is_queued = np.asarray(queued, dtype=bool)[self.topic]
+        self._hosted: tuple[Ints, Ints] | None = None
+        self._in_trouble: Ints | None = None
+
+    def places_of(self, ids: Iterable[int] | Ints) -> Ints:
+        """Where ids stand in the list; for those that do not, anywhere."""
+        found = np.searchsorted(self.ids, np.asarray(ids, dtype=np.int64))
+        return np.minimum(found, max(len(self.ids) - 1, 0))
+
+    def known_places(self, ids: Sequence[int]) -> Ints:
+        """The places of those *ids* that anybody mentions, ascending."""
+        return np.flatnonzero(np.isin(self.ids, np.asarray(ids, dtype=np.int64)))
+
+    def hosted(self, brokers: Ints) -> Ints:
+        """The partitions that have a replica on one of these *brokers*, or are led by one."""
+        if self._hosted is None:
+            hosts = np.column_stack([self.replicas, self.leader])
+            rows, columns = np.nonzero(hosts >= 0)
+            order = np.argsort(hosts[rows, columns], kind="stable")
+            starts = np.searchsorted(
+                hosts[rows, columns][order], np.arange(len(self.ids) + 1, dtype=np.int64)
+            )
+            self._hosted = rows[order], starts
+        rows, starts = self._hosted
+        return np.unique(np.concatenate([rows[starts[b] : starts[b + 1]] for b in brokers]))
+
+    def in_trouble(self) -> Ints:
+        """The partitions without a record, or with a leader that is not online."""
+        if self._in_trouble is None:
+            is_up = self.is_registered & ~self.is_shutting_down
+            led = np.flatnonzero(self.has_record & (self.leader != NOBODY))
+            keys = led * len(self.ids) + self.leader[led]
+            is_led = np.zeros(self.count, dtype=bool)
+            is_led[led] = is_up[self.leader[led]] & ~np.isin(keys, self.offline_dirs)
+            self._in_trouble = np.flatnonzero(~is_led)
+        return self._in_trouble
+
+    def _with_brokers(self, brokers: Sequence[Mapping[str, Any]]) -> None:
+        count = len(self.ids)
+        self.is_registered = np.zeros(count, dtype=bool)
+        self.is_shutting_down = np.zeros(count, dtype=bool)
+        self.broker_epochs: list[int | None] = [None] * count
+        self.described = np.zeros(count, dtype=np.int64)
+        for broker, place in zip(
+            brokers, self.places_of([b["broker_id"] for b in brokers]), strict=True
+        ):
+            self.is_registered[place] = broker["alive"]
+            self.is_shutting_down[place] = broker["alive"] and bool(broker["shutting_down"])
+            self.broker_epochs[place] = broker["broker_epoch"]
+            self.described[place] = request_sizes.described(broker["endpoints"], broker["rack"])
+
+    def _with_directories(self, directories: pa.ListArray) -> None:
+        rows = np.asarray(pc.list_parent_indices(directories), dtype=np.int64)
+        brokers = self.places_of(np.asarray(directories.flatten(), dtype=np.int64))
+        self.offline_dirs = np.sort(rows * len(self.ids) + brokers)
+        self.has_offline_dirs = np.zeros(self.count, dtype=bool)
+        self.has_offline_dirs[rows] = True
+
+    def _with_settings(self, settings: Iterable[Mapping[str, Any]]) -> None:
+        self.deletion_enabled = True
+        self._by_broker: dict[int, bool] = {}
+        self._by_level: dict[str, bool] = {}
+        of_topics: dict[str, bool] = {}
+        for row in settings:
+            value, scope = row["value"].strip().lower(), row["scope"]
+            if row["key"] == DELETION_SETTING and scope == "static" and value == "false":
+                self.deletion_enabled = False
+            if row["key"] != UNCLEAN_SETTING:
+                continue
+            if scope == "broker":
+                self._by_broker[int(row["name"])] = value == "true"
+            elif scope == "topic":
+                of_topics[row["name"]] = value == "true"
+            else:
+                self._by_level[scope] = value == "true"
+        self._unclean_topics = np.full(len(self.topics), UNSET)
+        if of_topics:
+            names = {name: place for place, name in enumerate(self.topics.to_pylist())}
+            for name in of_topics.keys() & names.keys():
+                self._unclean_topics[names[name]] = of_topics[name]
+
+    def snapshot_rows(self, rows: Ints) -> SnapshotRows:
+        """What an interpreter needs to replay with these partitions alone."""
+        partitions = self._rows.take(pa.array(rows)).to_pylist()
+        topics = {row["topic"] for row in partitions}
+        queued = set(self._known["queued_topics"])
+        configs = self._known["configs"]
+        return SnapshotRows(
+            snapshot=self._known["snapshot"],
+            brokers=self._known["brokers"],
+            topics=[
+                {"topic": topic, "topic_id": None, "queued_for_deletion": topic in queued}
+                for topic in sorted(topics | queued)
+            ],
+            partitions=partitions,
+            configs=[row for row in configs if row["scope"] != "topic" or row["name"] in topics],
+        )
+
+    def unclean_levels(self, rows: Ints, controller_id: int | None) -> Ints:
+        """Of each partition, the level that allows an unclean election, or ``UNSET``."""
+        levels = (
+            ("broker", None if controller_id is None else self._by_broker.get(controller_id)),
+            ("cluster", self._by_level.get("cluster")),
+            ("static", self._by_level.get("static")),
+        )
+        level, is_on = next(((n, v) for n, v in levels if v is not None), ("", False))
+        otherwise = UNCLEAN_LEVELS.index(level) if is_on else UNSET
+        of_topic = self._unclean_topics[self.topic[rows]]
+        allowed = np.where(of_topic == 1, _TOPIC_LEVEL, UNSET)
+        return np.where(of_topic == UNSET, otherwise, allowed)
+
+
+def _filled_up(lists: pa.ListArray, ids: Ints, at_least: int = 1) -> Ints:
+    """The brokers of each list by their places, filled up with ``NOBODY`` to the same length."""
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0), dtype=np.int64)
+    places = np.full((len(lengths), int(lengths.max(initial=at_least))), NOBODY)
+    brokers = np.asarray(lists.flatten(), dtype=np.int64)
+    places[np.arange(places.shape[1]) < lengths[:, None]] = np.searchsorted(ids, brokers)
+    return places

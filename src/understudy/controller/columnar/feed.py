@@ -1,0 +1,145 @@
+"""The columnar form over DataFrames: one pass over the partitions of whole snapshots.
+
+A task holds one snapshot at a time and replays scenarios over it one after the other, each over the
+partitions it touches. Many scenarios over the same snapshot are several tasks' work.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from understudy.columns import Pass, Told
+from understudy.controller.zk.events import BROKER_FAILURE, FAILOVER
+from understudy.frames import Tables, small_frame
+from understudy.names import SNAPSHOT_KEY
+from understudy.schemas import PARTITIONS, REPLAY_TABLES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+KINDS: Final = (FAILOVER, BROKER_FAILURE)
+
+PARTITIONS_AT_ONCE: Final = 1_500_000
+"""A snapshot with more of them is more than a task should hold."""
+SNAPSHOTS_AT_ONCE: Final = 100
+"""What is known of each, beside its partitions, travels with every task."""
+
+_SCENARIOS_TO_A_TASK: Final = 25  # about; fewer do not make up for reading the snapshot again
+_MOST_TASKS: Final = 8  # of one snapshot
+_MOST_TASKS_IN_ALL: Final = 16  # they do one share after the other
+_MOST_ROWS: Final = 3_000_000  # read for all tasks of one snapshot
+
+Key = tuple[str, ...]
+
+
+class Asked(NamedTuple):
+    """The scenarios of one snapshot, and what its whole cluster has in common."""
+
+    known: Mapping[str, Any]
+    partitions: int
+    scenarios: Sequence[tuple[str, Sequence[str]]]  # name, and events as JSON
+
+
+class Share(NamedTuple):
+    """What one task does: some scenarios of one snapshot."""
+
+    snapshot: Key
+    scenarios: Sequence[tuple[str, Sequence[str]]]
+
+
+def tables(partitions: DataFrame, asked: Mapping[Key, Asked], *, changed_only: bool) -> Tables:
+    """Every output table of what is asked."""
+    shares: list[Share] = []
+    numbers: list[tuple[str, str, list[int]]] = []
+    for snapshot, each in asked.items():
+        tasks = _tasks(len(each.scenarios), each.partitions)
+        numbers.append((snapshot[0], snapshot[1], [*range(len(shares), len(shares) + tasks)]))
+        shares += [Share(snapshot, each.scenarios[first::tasks]) for first in range(tasks)]
+    known = {snapshot: each.known for snapshot, each in asked.items()}
+    rows = _fed(partitions, numbers, len(shares))
+    teller = partial(_tell, known, shares, changed_only)
+    made = Pass(rows, frozenset(REPLAY_TABLES), teller)
+    return Tables({name: lambda: None for name in REPLAY_TABLES}, [made])
+
+
+def _tasks(scenarios: int, partitions: int) -> int:
+    """A power of two, so that all of them have as much to do."""
+    tasks = min(_MOST_TASKS, max(scenarios // _SCENARIOS_TO_A_TASK, 1))
+    affordable = max(_MOST_ROWS // partitions, 2)
+    return int(2 ** int(math.log2(min(tasks, affordable))))
+
+
+_NUMBERS: Final = T.StructType(
+    [
+        *(T.StructField(name, T.StringType()) for name in SNAPSHOT_KEY),
+        T.StructField("numbers", T.ArrayType(T.IntegerType())),
+    ]
+)
+
+
+def _fed(
+    partitions: DataFrame, numbers: Sequence[tuple[str, str, list[int]]], shares: int
+) -> DataFrame:
+    """The partitions of each share, one share after the other."""
+    listed = F.broadcast(small_frame(partitions.sparkSession, numbers, _NUMBERS))
+    rows = partitions.join(listed, on=list(SNAPSHOT_KEY)).select(
+        F.explode("numbers").alias("number"),
+        *(name for name in PARTITIONS.names if name not in SNAPSHOT_KEY),
+    )
+    if shares == 1:
+        return rows.coalesce(1)
+    return rows.repartition(min(shares, _MOST_TASKS_IN_ALL), "number").sortWithinPartitions(
+        "number"
+    )
+
+
+def _tell(
+    known: Mapping[Key, Mapping[str, Any]],
+    shares: Sequence[Share],
+    changed_only: bool,  # noqa: FBT001 - as partial() hands it over
+    batches: Iterator[pa.RecordBatch],
+    wanted: Collection[str],
+) -> Told:
+    # Arrays are for those who work with them: who only asks needs neither numpy nor Arrow.
+    from understudy.controller.columnar.cluster import Cluster  # noqa: PLC0415
+    from understudy.controller.columnar.scenario import told  # noqa: PLC0415
+
+    for number, partitions in _by_number(batches):
+        snapshot, scenarios = shares[number]
+        cluster = Cluster(known[snapshot], partitions)
+        for name, texts in scenarios:
+            events = [json.loads(text) for text in texts]
+            yield from told(
+                cluster, (*snapshot, name), events, changed_only=changed_only, wanted=wanted
+            )
+
+
+def _by_number(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each number; they come one after the other."""
+    import numpy as np  # noqa: PLC0415
+    import pyarrow as pa  # noqa: PLC0415
+
+    held: list[pa.RecordBatch] = []
+    current = -1
+    for batch in batches:
+        numbers = np.asarray(batch.column("number"))
+        edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+        for start, end in pairwise(edges):
+            if start == end:
+                continue
+            if held and numbers[start] != current:
+                yield current, pa.Table.from_batches(held)
+                held = []
+            current = int(numbers[start])
+            held.append(batch.slice(start, end - start))
+    if held:
+        yield current, pa.Table.from_batches(held)

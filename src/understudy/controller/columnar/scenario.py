@@ -1,0 +1,126 @@
+"""One scenario over a snapshot, from its events to the rows of every table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from understudy.controller.columnar.cluster import Cluster, Flags, Ints
+from understudy.controller.columnar.controller import Controller
+from understudy.controller.columnar.rows import Told
+from understudy.controller.scope import Event
+from understudy.controller.zk import interpreter
+from understudy.controller.zk.events import BROKER_FAILURE, FAILOVER, scope_of
+from understudy.schemas import REPLAY_TABLES
+
+Rows = list[tuple[str, pa.RecordBatch]]
+Resumed = tuple[int, list[int]]
+"""Steps of a start-up, and the order of its broker groups."""
+
+
+def covers(cluster: Cluster, events: Sequence[Event]) -> bool:
+    """Whether this form takes a scenario, if only the first half of its failover.
+
+    Deletions and reassignments belong to the interpreter, so nothing may come of any.
+    """
+    first, *others = events
+    if any(event["type"] != BROKER_FAILURE for event in others):
+        return False
+    if cluster.is_queued.any() and not cluster.deletion_enabled:
+        return False
+    if first["type"] == FAILOVER:
+        return not is_unfinished(cluster).any() if others else _starts(cluster)
+    return first["type"] == BROKER_FAILURE and not _halts_deletion(cluster, events)
+
+
+def is_unfinished(cluster: Cluster) -> Flags:
+    """The partitions that a new controller takes up again once both machines have started."""
+    return cluster.is_queued | (cluster.reassigned > 0)
+
+
+def _starts(cluster: Cluster) -> bool:
+    """A record of a later controller ends the term of one who goes on with a reassignment."""
+    moving = cluster.reassigned > 0
+    is_ours = cluster.has_record & (cluster.controller_epoch <= cluster.epoch + 1)
+    return bool((is_ours | ~moving).all())
+
+
+def _halts_deletion(cluster: Cluster, events: Sequence[Event]) -> bool:
+    failing = cluster.known_places([broker for event in events for broker in event["brokers"]])
+    return bool(np.isin(cluster.replicas[cluster.is_queued], failing).any())
+
+
+def told(
+    cluster: Cluster,
+    key: Sequence[str],
+    events: Sequence[Event],
+    *,
+    changed_only: bool,
+    wanted: Collection[str] = REPLAY_TABLES,
+) -> Rows:
+    """The rows of the tables that are *wanted*, whoever has to make them."""
+    told = Told(cluster, key, wanted)
+    if covers(cluster, events):
+        resumed = _replay(cluster, told, events, changed_only=changed_only)
+        if resumed is not None:
+            steps, order = resumed
+            rows = cluster.snapshot_rows(np.flatnonzero(is_unfinished(cluster)))
+            rest = interpreter.resume(rows, events[0], order, steps)
+            told.add_plain(rest, changed_only=changed_only)
+    else:
+        _interpret(cluster, told, events, changed_only=changed_only)
+    return told.batches
+
+
+def _replay(
+    cluster: Cluster, told: Told, events: Sequence[Event], *, changed_only: bool
+) -> Resumed | None:
+    """Replay a scenario that is covered; what a failover leaves to be taken up, if anything."""
+    first = events[0]
+    starts = first["type"] == FAILOVER
+    is_partial = changed_only and not starts
+    rows = _touched(cluster, events) if is_partial else np.arange(cluster.count)
+    controller = Controller(cluster, rows, told)
+    resumed: Resumed | None = None
+    shown = None
+    if not starts:
+        controller.settle()
+    for event in events:
+        told.begin_event(event["type"])
+        if event["type"] == BROKER_FAILURE:
+            controller.broker_failure(event["brokers"])
+            continue
+        order = controller.start_up(event)
+        unfinished = is_unfinished(cluster)
+        if unfinished.any():
+            resumed, shown = (told.step, order), ~unfinished
+    controller.tell_states(shown=shown, changed_only=changed_only)
+    return resumed
+
+
+def _interpret(
+    cluster: Cluster, told: Told, events: Sequence[Event], *, changed_only: bool
+) -> None:
+    """Interpret what the scenario can touch; the others stay as they are."""
+    scope = scope_of(events)
+    is_touched = np.full(cluster.count, scope.everything)
+    if not scope.everything:
+        brokers = cluster.known_places(sorted(scope.brokers))
+        is_touched |= is_unfinished(cluster)
+        is_touched |= np.isin(cluster.isr, brokers).any(axis=1)
+        is_touched[_touched(cluster, events)] = True
+    rows = cluster.snapshot_rows(np.flatnonzero(is_touched))
+    told.add_plain(interpreter.replay(rows, events), changed_only=changed_only)
+    if not changed_only and not is_touched.all():
+        others = Controller(cluster, np.flatnonzero(~is_touched), told)
+        others.settle()
+        others.tell_states(changed_only=False)
+
+
+def _touched(cluster: Cluster, events: Sequence[Event]) -> Ints:
+    """Those on the brokers that fail, and those in trouble, which are tried again and again."""
+    brokers = cluster.known_places([broker for event in events for broker in event["brokers"]])
+    in_trouble = cluster.in_trouble()
+    return np.union1d(cluster.hosted(brokers), in_trouble) if len(brokers) else in_trouble

@@ -1,0 +1,94 @@
+"""The controller over whole columns gives, row for row, what the interpreter gives."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from clusters import Document, random_cluster, rows_of
+from native_replay import plain
+from random_events import random_event
+from understudy.columns import decoded
+from understudy.controller.columnar import scenario
+from understudy.controller.columnar.cluster import Cluster
+from understudy.controller.snapshot_rows import SnapshotRows
+from understudy.controller.words import UNCHANGED
+from understudy.controller.zk import interpreter
+from understudy.controller.zk.events import BROKER_FAILURE, FAILOVER
+from understudy.schemas import PARTITIONS, REPLAY_TABLES
+
+CASES = 300
+RELEASES = ("2.4", "2.8", "3.0", "3.1", "3.9")
+OUTCOME = REPLAY_TABLES["partition_states"].names.index("outcome") - 3
+KEY = ("c", "s", "scenario")
+
+Rows = dict[str, Counter[Any]]
+
+
+def cluster_of(rows: SnapshotRows) -> Cluster:
+    known = {
+        "snapshot": rows.snapshot,
+        "brokers": rows.brokers,
+        "configs": rows.configs,
+        "queued_topics": [t["topic"] for t in rows.topics if t["queued_for_deletion"]],
+    }
+    given = [{"cluster": "c", "snapshot_id": "s", **row} for row in rows.partitions]
+    return Cluster(known, pa.Table.from_pylist(given, to_arrow_schema(PARTITIONS)))
+
+
+def expected(rows: SnapshotRows, events: Sequence[Document], *, changed_only: bool) -> Rows:
+    tables = interpreter.replay(rows, events)
+    if changed_only:
+        states = [row for row in tables["partition_states"] if row[OUTCOME] != UNCHANGED]
+        keys = {row[:2] for row in states}
+        replicas = [row for row in tables["replica_states"] if row[:2] in keys]
+        tables |= {"partition_states": states, "replica_states": replicas}
+    return {name: Counter(map(plain, every)) for name, every in tables.items()}
+
+
+def told(cluster: Cluster, events: Sequence[Document], *, changed_only: bool) -> Rows:
+    found: Rows = {name: Counter() for name in REPLAY_TABLES}
+    for name, batch in scenario.told(cluster, KEY, events, changed_only=changed_only):
+        columns = decoded(batch).to_pydict().values()
+        found[name].update(plain(row[3:]) for row in zip(*columns, strict=True))
+    return found
+
+
+def failures(rng: Random, doc: Document, count: int) -> list[Document]:
+    return [random_event(rng, doc, BROKER_FAILURE) for _ in range(count)]
+
+
+EVENTS: dict[str, Callable[[Random, Document], list[Document]]] = {
+    "failover": lambda rng, doc: [random_event(rng, doc, FAILOVER)],
+    "failure": lambda rng, doc: failures(rng, doc, 1),
+    "failures": lambda rng, doc: failures(rng, doc, rng.randint(2, 5)),
+    "failover and failures": lambda rng, doc: [
+        random_event(rng, doc, FAILOVER),
+        *failures(rng, doc, 2),
+    ],
+}
+
+
+@pytest.mark.parametrize("changed_only", [False, True])
+@pytest.mark.parametrize("kind", EVENTS)
+def test_every_row_of_random_clusters(kind: str, *, changed_only: bool) -> None:
+    rng = Random(f"columnar {kind} {changed_only}")
+    covered = 0
+    for number in range(CASES):
+        doc = random_cluster(rng, f"c{number}")
+        doc["release"] = rng.choice(RELEASES)
+        events = EVENTS[kind](rng, doc)
+        rows = rows_of(doc)
+        cluster = cluster_of(rows)
+        covered += scenario.covers(cluster, events)
+        ours = told(cluster, events, changed_only=changed_only)
+        theirs = expected(rows, events, changed_only=changed_only)
+        for name in REPLAY_TABLES:
+            assert ours[name] == theirs[name], (name, events, doc)
+    assert covered > CASES / 4
