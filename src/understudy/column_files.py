@@ -79,7 +79,7 @@ def _write(
     held: dict[str, list[pa.RecordBatch]] = {name: [] for name in folders}
 
     def files(name: str) -> Iterator[pa.RecordBatch]:
-        rows = pa.Table.from_batches(held[name]).unify_dictionaries()
+        rows = pa.Table.from_batches(held[name]).unify_dictionaries().combine_chunks()
         held[name] = []
         for start in range(0, rows.num_rows, ROWS_PER_FILE):
             file = f"{uuid.uuid4()}{_SUFFIX}"
@@ -98,16 +98,12 @@ def _write(
 
 
 def _write_file(rows: pa.Table, path: str) -> None:
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.parquet as pq  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415 - executors only
 
-    words = [field.name for field in rows.schema if pa.types.is_dictionary(field.type)]
     pq.write_table(
         rows,
         path,
         compression="zstd",
-        # Numbers differ more than dictionaries are made for.
-        use_dictionary=words,
         # As Spark writes them: by what somebody may look for (publish).
         write_statistics=list(PARTITION_KEY),
         store_schema=False,

@@ -1,12 +1,14 @@
 """Replays scenarios over snapshots: which rules, which engine, and what has to be said about it.
 
 The engine follows from the shape of a scenario, is chosen here and nowhere else, and never changes
-a row. A single failover, broker failure, broker start-up or controlled shutdown of profile ``zk``
-runs in the native form, over whole snapshots and many scenarios at once; what a new controller then
-takes up again (reassignments, deletions), failures that halt deletions, start-ups that let either
-go on and restarts are interpreted. So is a single broker fenced in KRaft, but for its plain
-partitions. Everything else goes through the interpreters, over the partitions it touches; so does
-what is small, and a few small documents in this very process, each scenario over all of them.
+a row. Failovers and failures of profile ``zk``, alone or in sequence, run over whole columns, a
+snapshot at a time. Of more snapshots, or larger ones, than that is for, a single failover, broker
+failure, start-up or controlled shutdown runs in the native form, over all of them at once; what a
+new controller then takes up again (reassignments, deletions), failures that halt deletions,
+start-ups that let either go on and restarts are interpreted. So is a single broker fenced in KRaft,
+but for its plain partitions. Everything else goes through the interpreters, over the partitions it
+touches; so does what is small, and a few small documents in this very process, each scenario over
+all of them.
 """
 
 from __future__ import annotations

@@ -155,15 +155,19 @@ def interpreted(room: Room) -> None:
 @contextlib.contextmanager
 def _only_interpreters() -> Iterator[None]:
     from understudy import replay as replaying  # noqa: PLC0415
+    from understudy.controller.columnar import feed as columnar  # noqa: PLC0415
 
     # The one place that chooses the engine.
     chosen = replaying._native_kinds, replaying._has_fences  # noqa: SLF001
+    at_once = columnar.SNAPSHOTS_AT_ONCE
     replaying._native_kinds = lambda asked: ()  # noqa: ARG005, SLF001
     replaying._has_fences = lambda asked: False  # noqa: ARG005, SLF001
+    columnar.SNAPSHOTS_AT_ONCE = 0
     try:
         yield
     finally:
         replaying._native_kinds, replaying._has_fences = chosen  # noqa: SLF001
+        columnar.SNAPSHOTS_AT_ONCE = at_once
 
 
 @measure

@@ -21,12 +21,14 @@ ROOT = Path(__file__).parents[2]
 TROUBLE = ROOT / "data" / "sample" / "shop-eu-2026-03-01T0930.json"
 
 
-# However small they are, snapshots are replayed in the native form.
-NATIVELY = """
+# However small they are, snapshots are replayed in the columnar form, or in the native one.
+LARGE = """
 import sys
 from understudy import cli, replay
+from understudy.controller.columnar import feed
 
 replay.SMALL = 0
+feed.SNAPSHOTS_AT_ONCE = {at_once}
 sys.exit(cli.main(sys.argv[1:]))
 """
 
@@ -68,9 +70,10 @@ def test_connect_and_classic_agree(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("at_once", [0, 100])
 @pytest.mark.usefixtures("spark")
-def test_the_native_form_over_connect_agrees_too(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_the_other_forms_over_connect_agree_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], at_once: int
 ) -> None:
     """With a failure and a start-up beside the failover: every kind of view in views."""
     events = ({"type": "controller_failover"}, {"type": "broker_failure", "brokers": [103]},
@@ -81,7 +84,8 @@ def test_the_native_form_over_connect_agrees_too(
     classic, connect = tmp_path / "classic", tmp_path / "connect"
     given = ("replay", str(TROUBLE), "--scenarios", str(asked), "--out")
     told(capsys, 0, *given, str(classic))
-    run(*given, str(connect), at=tmp_path, program=("-c", NATIVELY), SPARK_REMOTE="local[2]")
+    program = ("-c", LARGE.format(at_once=at_once))
+    run(*given, str(connect), at=tmp_path, program=program, SPARK_REMOTE="local[2]")
     for table in REPLAY_TABLES:
         assert rows(connect, table) == rows(classic, table), table
     assert rows(classic, "requests")

@@ -180,7 +180,7 @@ class _Totals:
             named = np.bincount(receiver, names[topic], minlength=brokers).astype(np.int64)
             return partitions, sizes + named
         # Each topic is named once to each receiver.
-        pairs = receiver * topics + topic
+        pairs = receiver.astype(np.int64) * topics + topic
         if brokers * topics <= _MANY_CELLS:
             is_there = np.zeros(brokers * topics, dtype=bool)
             is_there[pairs] = True

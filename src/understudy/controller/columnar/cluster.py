@@ -14,7 +14,7 @@ from understudy.controller import releases, request_sizes
 from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.controller.words import DELETION_SETTING, UNCLEAN_SETTING
 
-Ints = NDArray[np.int64]
+Ints = NDArray[np.signedinteger[Any]]
 Flags = NDArray[np.bool_]
 
 NOBODY: Final = -1  # in place of a broker
@@ -38,7 +38,7 @@ class Cluster:
             return chunks[0] if chunks else pa.array([], rows[name].type)
 
         def numbers(name: str) -> Ints:
-            return np.asarray(pc.fill_null(column(name), NOBODY), dtype=np.int64)
+            return np.asarray(pc.fill_null(column(name), NOBODY), dtype=np.int32)
 
         snapshot = known["snapshot"]
         self.release = releases.level(snapshot["release"])
@@ -50,7 +50,7 @@ class Cluster:
 
         topics = column("topic").dictionary_encode()
         self.topics = topics.dictionary
-        self.topic = np.asarray(topics.indices, dtype=np.int64)
+        self.topic = np.asarray(topics.indices, dtype=np.int32)
         self.name_lengths = np.asarray(pc.utf8_length(self.topics), dtype=np.int64)
         self.partition = numbers("partition")
         self.assignment = {name: column(name) for name in ("replicas", "adding", "removing")}
@@ -62,7 +62,7 @@ class Cluster:
         self.has_record = np.asarray(column("has_state"), dtype=bool)
         leaders = numbers("leader")
         brokers = known["brokers"]
-        self.ids = np.unique(
+        self.ids: Ints = np.unique(
             np.concatenate(
                 [
                     np.asarray([b["broker_id"] for b in brokers], dtype=np.int64),
@@ -73,11 +73,11 @@ class Cluster:
                     leaders[leaders >= 0],
                 ]
             )
-        )
+        ).astype(np.int32)
         self.replicas = _filled_up(column("replicas"), self.ids)
         # The first ISR of a partition is as long as its assignment.
         self.isr = _filled_up(column("isr"), self.ids, self.replicas.shape[1])
-        self.leader = np.where(leaders >= 0, self.places_of(leaders), NOBODY)
+        self.leader = np.where(leaders >= 0, self.places_of(leaders), NOBODY).astype(np.int32)
         self.leader_epoch = numbers("leader_epoch")
         self.partition_epoch = numbers("partition_epoch")
         self.controller_epoch = numbers("controller_epoch")
@@ -118,7 +118,7 @@ class Cluster:
         if self._in_trouble is None:
             is_up = self.is_registered & ~self.is_shutting_down
             led = np.flatnonzero(self.has_record & (self.leader != NOBODY))
-            keys = led * len(self.ids) + self.leader[led]
+            keys = led.astype(np.int64) * len(self.ids) + self.leader[led]
             is_led = np.zeros(self.count, dtype=bool)
             is_led[led] = is_up[self.leader[led]] & ~np.isin(keys, self.offline_dirs)
             self._in_trouble = np.flatnonzero(~is_led)
@@ -202,7 +202,8 @@ class Cluster:
 def _filled_up(lists: pa.ListArray, ids: Ints, at_least: int = 1) -> Ints:
     """The brokers of each list by their places, filled up with ``NOBODY`` to the same length."""
     lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0), dtype=np.int64)
-    places = np.full((len(lengths), int(lengths.max(initial=at_least))), NOBODY)
+    shape = (len(lengths), int(lengths.max(initial=at_least)))
+    places = np.full(shape, NOBODY, dtype=np.int32)
     brokers = np.asarray(lists.flatten(), dtype=np.int64)
     places[np.arange(places.shape[1]) < lengths[:, None]] = np.searchsorted(ids, brokers)
     return places

@@ -94,12 +94,13 @@ def numbers(
     values: Ints | Flags, *, known: Flags | None = None, kind: pa.DataType | None = None
 ) -> pa.Array:
     """Numbers, null where they are not *known*."""
-    return pa.array(values, kind or pa.int32(), mask=None if known is None else ~known)
+    values = values if kind is not None else values.astype(np.int32, copy=False)
+    return pa.array(values, kind, mask=None if known is None else ~known)
 
 
 def words(codes: Ints, every: Sequence[str]) -> pa.Array:
     """Words by their place among *every* one; null where it is negative."""
-    places = pa.array(codes, pa.int32(), mask=codes < 0)
+    places = pa.array(codes.astype(np.int32, copy=False), mask=codes < 0)
     return pa.DictionaryArray.from_arrays(places, pa.array(every, pa.string()))
 
 
@@ -110,7 +111,7 @@ def lists(places: Ints, ids: Ints, *, known: Flags | None = None) -> pa.ListArra
     np.cumsum(is_there.sum(axis=1), out=offsets[1:])
     return pa.ListArray.from_arrays(
         pa.array(offsets),
-        pa.array(ids[places[is_there]], pa.int32()),
+        pa.array(ids[places[is_there]].astype(np.int32, copy=False)),
         mask=None if known is None else pa.array(~known),
     )
 
@@ -127,7 +128,7 @@ def ids_of(places: Ints, ids: Ints) -> Ints:
     return np.where(places == NOBODY, NOBODY, ids[places])
 
 
-_LAST: Final = np.iinfo(np.int64).max
+_LAST: Final = np.iinfo(np.int32).max
 
 
 def ascending(places: Ints) -> Ints:
