@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from random import Random
 from typing import Any
 
@@ -11,11 +12,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
+import kafka_answers
 from clusters import Document, random_cluster, rows_of
 from native_replay import plain
 from random_events import random_event
 from understudy.columns import decoded
-from understudy.controller.columnar import scenario
+from understudy.controller.columnar import feed, scenario
 from understudy.controller.columnar.cluster import Cluster
 from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.controller.words import UNCHANGED
@@ -92,3 +94,26 @@ def test_every_row_of_random_clusters(kind: str, *, changed_only: bool) -> None:
         for name in REPLAY_TABLES:
             assert ours[name] == theirs[name], (name, events, doc)
     assert covered > CASES / 4
+
+
+@pytest.mark.parametrize("suite", [*kafka_answers.SUITES, *kafka_answers.EVENT_SUITES])
+def test_what_kafka_answered(suite: str) -> None:
+    """Every recorded scenario of these events, against Kafka's own answer."""
+    compared = 0
+    with_recovery = kafka_answers.knows_recovery(suite)
+    for case in kafka_answers.cases(suite):
+        events = case.scenario["events"]
+        if not {event["type"] for event in events} <= set(feed.KINDS):
+            continue
+        cluster = cluster_of(rows_of(case.snapshot))
+        if not cluster.count:
+            continue
+        found = told(cluster, events, changed_only=False)
+        ours = {name: kafka_answers.named(name, rows.elements()) for name, rows in found.items()}
+        ours["metadata_writes"].sort(key=itemgetter("seq"))
+        told_each = kafka_answers.per_receiver(ours)
+        assert kafka_answers.comparable(
+            told_each, with_recovery=with_recovery
+        ) == kafka_answers.comparable(case.answer, with_recovery=with_recovery)
+        compared += 1
+    assert compared > (100 if suite in kafka_answers.SUITES else 5)

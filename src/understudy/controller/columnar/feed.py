@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 KINDS: Final = (FAILOVER, BROKER_FAILURE)
 
-PARTITIONS_AT_ONCE: Final = 1_500_000
+PARTITIONS_AT_ONCE = 1_500_000
 """A snapshot with more of them is more than a task should hold."""
-SNAPSHOTS_AT_ONCE: Final = 100
+SNAPSHOTS_AT_ONCE = 100
 """What is known of each, beside its partitions, travels with every task."""
 
 _SCENARIOS_TO_A_TASK: Final = 25  # about; fewer do not make up for reading the snapshot again
