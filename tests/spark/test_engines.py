@@ -30,7 +30,6 @@ from understudy.controller.native import engine as native_engine
 from understudy.controller.native import fence
 from understudy.controller.profiles import PROFILES
 from understudy.controller.words import UNCHANGED
-from understudy.controller.zk.events import BROKER_FAILURE, FAILOVER
 from understudy.frames import Tables
 from understudy.names import SCENARIO_KEY
 from understudy.schemas import PARTITION_STATES, REPLAY_TABLES
@@ -254,7 +253,7 @@ def _different(ours: list[Any], theirs: list[Any]) -> list[tuple[list[Any], list
 
 @pytest.mark.parametrize("changed_only", [False, True])
 @pytest.mark.usefixtures("in_columns")
-def test_failovers_and_failures_in_columns(
+def test_brokers_that_come_and_go_in_columns(
     spark: SparkSession,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -273,8 +272,9 @@ def test_failovers_and_failures_in_columns(
     monkeypatch.setattr(columnar, "_SCENARIOS_TO_A_TASK", 1)
     rng = Random(f"columns {changed_only}")
     docs = [random_cluster(rng, f"c{number:04}") for number in range(FEW // 2)]
-    failing = [random_event(rng, doc, BROKER_FAILURE) for doc in docs for _ in range(5)]
-    cases = [Case(doc, [random_event(rng, doc, FAILOVER)]) for doc in docs]
-    cases += [Case(docs[n // 5], failing[n : n + 1 + n % 3]) for n in range(0, len(failing), 2)]
+    cases = [Case(doc, [random_event(rng, doc, kind)]) for doc in docs for kind in columnar.KINDS]
+    for doc in docs:
+        kinds = rng.choices(columnar.KINDS[1:], k=rng.randint(2, 4))
+        cases.append(Case(doc, [random_event(rng, doc, kind) for kind in kinds]))
     assert differences(spark, tmp_path, cases, changed_only=changed_only) == []
     assert sum(taken) > len(cases) / 2  # some clusters have no partitions

@@ -6,6 +6,7 @@ overwritten what a later one of the same call overwrites.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -31,7 +32,7 @@ class Batch:
         self._to_replicas = _Totals(cluster, LEADER_AND_ISR)
         self._to_all = _Totals(cluster, UPDATE_METADATA)
         self._stops = _Totals(cluster, STOP_REPLICA)
-        self._tells_all = False
+        self._told_metadata: Flags | None = None
 
     def leader_and_isr(
         self, rows: Ints, record: dict[str, Ints], receivers: Ints, *, is_new: bool | Flags
@@ -59,10 +60,12 @@ class Batch:
             elements += self._cluster.reassigned[rows]
         self._to_replicas.add(rows, receivers, elements)
 
-    def metadata(self, rows: Ints, record: dict[str, Ints], offline: Flags) -> None:
-        """A body about each of these partitions for everybody; none is enough to be sent."""
-        self._tells_all = True
-        if not self._registered.any():
+    def metadata(
+        self, rows: Ints, record: dict[str, Ints], offline: Flags, *, to: Flags | None = None
+    ) -> None:
+        """A body about each of these partitions, for everybody; none is enough to be sent."""
+        self._told_metadata = self._registered if to is None else to
+        if not self._told_metadata.any():
             return
         replicas = self._cluster.replicas[rows]
         self._told.add(
@@ -96,15 +99,15 @@ class Batch:
     def send(self) -> None:
         live = np.flatnonzero(self._registered)
         self._requests(self._to_replicas, live)
-        if self._tells_all:
-            self._requests(self._to_all, live, is_for_all=True)
+        if self._told_metadata is not None:
+            self._requests(self._to_all, live, all_of=np.flatnonzero(self._told_metadata))
         self._requests(self._stops, live)
 
-    def _requests(self, totals: _Totals, live: Ints, *, is_for_all: bool = False) -> None:
+    def _requests(self, totals: _Totals, live: Ints, *, all_of: Ints | None = None) -> None:
         partitions, sizes = totals.of(self._sender.layout(totals.kind))
-        if is_for_all:
-            brokers = live
-            partitions, sizes = (np.repeat(each[:1], len(live)) for each in (partitions, sizes))
+        if all_of is not None:
+            brokers = all_of
+            partitions, sizes = (np.repeat(each[:1], len(brokers)) for each in (partitions, sizes))
         else:
             brokers = np.flatnonzero(partitions)
             partitions, sizes = partitions[brokers], sizes[brokers]
@@ -121,7 +124,7 @@ class Batch:
             len(brokers),
             request=totals.kind,
             broker_id=pa.array(cluster.ids[brokers], pa.int32()),
-            broker_epoch=pa.array([cluster.broker_epochs[b] for b in brokers], pa.int64()),
+            broker_epoch=pa.array([sender.broker_epochs[b] for b in brokers], pa.int64()),
             controller_id=sender.controller_id,
             controller_epoch=sender.epoch,
             version=sender.version(totals.kind),
@@ -137,8 +140,15 @@ class Batch:
 class Sender:
     """Who sends, and in which versions."""
 
-    def __init__(self, cluster: Cluster, controller_id: int | None, epoch: int) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        controller_id: int | None,
+        epoch: int,
+        broker_epochs: Sequence[int | None],
+    ) -> None:
         self.controller_id = controller_id
+        self.broker_epochs = broker_epochs
         self.epoch = epoch
         self.has_recovery = cluster.protocol >= releases.PROTOCOL_3_2
         self._versions = dict(zip(_KINDS, releases.request_versions(cluster.protocol), strict=True))

@@ -129,7 +129,7 @@ class Cluster:
         self.is_registered = np.zeros(count, dtype=bool)
         self.is_shutting_down = np.zeros(count, dtype=bool)
         self.broker_epochs: list[int | None] = [None] * count
-        self.described = np.zeros(count, dtype=np.int64)
+        self.described = np.full(count, request_sizes.described(None, None))
         for broker, place in zip(
             brokers, self.places_of([b["broker_id"] for b in brokers]), strict=True
         ):

@@ -34,7 +34,9 @@ from understudy.controller.states import (
 )
 from understudy.controller.words import (
     BROKER_DOWN,
+    BROKER_NOT_AVAILABLE,
     CHOSEN,
+    CONTROLLED_SHUTDOWN_STRATEGY,
     ELECTED,
     ELECTED_UNCLEAN,
     EPOCH_DURING_DELETE,
@@ -51,6 +53,7 @@ from understudy.controller.words import (
     NEVER_LED,
     NO_EPOCH,
     NO_REPLICA_ONLINE,
+    NONE_STAYING_IN_SYNC,
     NOT_IN_ISR,
     NOT_TRIED,
     OFFLINE,
@@ -67,6 +70,7 @@ from understudy.controller.words import (
     SHUTTING_DOWN,
     STATE_CHANGE_FAILED,
     STATE_WRITE,
+    STAYING_IN_SYNC,
     STRANGER_IN_ISR,
     UNCHANGED,
     UNCLEAN_OFF,
@@ -90,6 +94,8 @@ _REASONS: Final = (
     QUEUED,
     SHRUNK,
     SENT_AGAIN,
+    STAYING_IN_SYNC,
+    NONE_STAYING_IN_SYNC,
 )
 _WHY: Final = {reason: place for place, reason in enumerate(_REASONS)}
 _OUTCOMES: Final = (
@@ -122,6 +128,8 @@ class Controller:
         self.epoch = cluster.epoch
         self.registered = cluster.is_registered.copy()
         self.shutting_down = cluster.is_shutting_down.copy()
+        self.broker_epochs = list(cluster.broker_epochs)
+        self.highest_epoch = max((epoch or 0 for epoch in self.broker_epochs), default=0)
         self.knows_directories = np.ones(len(cluster.ids), dtype=bool)
         self.replicas = cluster.replicas[rows]
         self.is_queued = cluster.is_queued[rows]
@@ -182,7 +190,7 @@ class Controller:
         self.shutting_down &= self.registered
         self.epoch += 1
         self.controller_id = self._new_controller(event)
-        self._tell_all()
+        self._tell(np.arange(0))
         every = np.arange(len(self.rows))
         online = self.is_online(self.replicas, every)
         offline = (self.replicas != NOBODY) & ~online
@@ -224,7 +232,43 @@ class Controller:
         else:
             nobody_was_told = not len(leaderless)
         if nobody_was_told:
-            self._tell_all()
+            self._tell(np.arange(0))
+
+    def broker_startup(self, brokers: Sequence[int], epochs: Sequence[int | None]) -> None:
+        """Kafka's onBrokerStartup, of *brokers* that were away."""
+        known = self.registered.copy()
+        new = self.cluster.places_of(brokers)
+        for broker, epoch in zip(new.tolist(), epochs, strict=True):
+            self.broker_epochs[broker] = self.highest_epoch + 1 if epoch is None else epoch
+            self.highest_epoch = max(self.highest_epoch, self.broker_epochs[broker] or 0)
+        self.registered[new] = True
+        self.knows_directories[new] = False
+        self._tell(np.arange(0), to=known)
+        self._tell(np.flatnonzero(self.has_record), to=self.registered & ~known)
+        self._take_online(_of(self.registered & ~known, self.replicas) & (self.replicas != NOBODY))
+        self._trigger_online()
+
+    def controlled_shutdown(self, broker: int) -> None:
+        """Leadership moves away, follower replicas stop; the answer is what it still leads."""
+        (place, *_) = [*self.cluster.known_places([broker]), NOBODY]
+        if place == NOBODY or not self.registered[place]:
+            self.told.add_others("event_results", 1, error=BROKER_NOT_AVAILABLE)
+            return
+        self.shutting_down[place] = True
+        is_its = self.replicas == place
+        can_move = self.has_record & ~self.is_queued & ((self.replicas != NOBODY).sum(axis=1) > 1)
+        leads = can_move & (self.record["leader"] == place)
+        self._move_leaders(np.flatnonzero(leads & any_of(is_its)))
+        followed = can_move & any_of(is_its) & ~leads
+        self.told.begin_step()
+        batch = self._batch()
+        at = np.flatnonzero(followed)
+        receiver = np.full((len(at), 1), place)
+        batch.stops(self.rows[at], self._epochs_to_stop(at), receiver)
+        batch.send()
+        self._take_offline(is_its & followed[:, None])
+        still = can_move & (self.record["leader"] == place)
+        self.told.add("event_results", self.rows[still])
 
     # --- The partition machine ---------------------------------------------------------------
 
@@ -285,7 +329,7 @@ class Controller:
         )
         self.has_record[led] = True
         self._write(led)
-        self._become_online(led, NEW_PARTITION)
+        self._become_online(led)
         return found
 
     def _elect(self, at: Ints) -> Flags:
@@ -341,8 +385,51 @@ class Controller:
             recovery=recovery,
         )
         self._write(led)
-        self._become_online(led, OFFLINE_PARTITION)
+        self._become_online(led)
         return found
+
+    def _move_leaders(self, at: Ints) -> None:
+        """Kafka's controlled shutdown election, of each of the partitions *at*."""
+        if not len(at):
+            return
+        self.told.begin_step()
+        batch = self._batch()
+        replicas, isr = self.replicas[at], self.record["isr"][at]
+        is_there = _of(self.registered, replicas) & (replicas != NOBODY)
+        is_there &= ~self._on_offline_dir(replicas, at)
+        is_later = self.record["controller_epoch"][at] > self.epoch
+        stays = is_there & ~_of(self.shutting_down, replicas) & _contained(replicas, isr)
+        found = any_of(stays) & ~is_later
+        chosen = np.where(found, _first(replicas, stays), NOBODY)
+        verdicts = self._verdicts(at, self.is_online(replicas, at), chosen, is_tried_in_order=found)
+        verdicts[is_later] = _NONE
+        why = np.where(found, _WHY[STAYING_IN_SYNC], _WHY[NONE_STAYING_IN_SYNC])
+        self._decisions(
+            at,
+            chosen,
+            is_clean=found,
+            verdicts=verdicts,
+            strategy=CONTROLLED_SHUTDOWN_STRATEGY,
+            clean=numbers(found, known=found, kind=pa.bool_()),
+            why=np.where(is_later, _WHY[LATER_CONTROLLER], why),
+        )
+        self._fail_partitions(at[~found])
+        led, staying = at[found], isr[found]
+        self._set_record(
+            led,
+            leader=chosen[found],
+            leader_epoch=self.record["leader_epoch"][led] + 1,
+            isr=only(staying, (staying != NOBODY) & ~_of(self.shutting_down, staying)),
+            partition_epoch=self.record["partition_epoch"][led] + 1,
+        )
+        self._write(led)
+        self._become_online(led)
+        if len(led):
+            receivers = np.where(is_there, replicas, NOBODY)[found]
+            record = self._shown(self._taken(led))
+            batch.leader_and_isr(self.rows[led], record, receivers, is_new=False)
+            self._add_metadata(batch, led)
+        batch.send()
 
     def _verdicts(self, at: Ints, online: Flags, chosen: Ints, *, is_tried_in_order: Flags) -> Ints:
         """What became of each candidate; behind the first in sync nobody is tried."""
@@ -394,12 +481,12 @@ class Controller:
         self.last_reason[at] = why
         self.last_clean[at] = np.where(is_found, is_clean, UNSET)
 
-    def _become_online(self, at: Ints, before: str) -> None:
+    def _become_online(self, at: Ints) -> None:
         self.told.add(
             "transitions",
             self.rows[at],
             machine=PARTITION_MACHINE,
-            from_state=before,
+            from_state=words(self.state[at], _STATES),
             to_state=ONLINE_PARTITION,
             result=OK,
             **self._record_of_transition(at),
@@ -436,10 +523,11 @@ class Controller:
             self.rows[at],
             machine=REPLICA_MACHINE,
             replica=pa.array(self.cluster.ids[self.replicas[at, column]], pa.int32()),
-            from_state=ONLINE_REPLICA,
+            from_state=words(self.replica_state[at, column], _REPLICA_STATES),
             to_state=ONLINE_REPLICA,
             result=OK,
         )
+        self.replica_state[online] = _REPLICA_ONLINE
         known = np.flatnonzero(self.has_record & any_of(online))
         if len(known):
             record = self._shown(self._taken(known))
@@ -620,17 +708,17 @@ class Controller:
     # --- Requests ----------------------------------------------------------------------------
 
     def _batch(self) -> Batch:
-        sender = Sender(self.cluster, self.controller_id, self.epoch)
+        sender = Sender(self.cluster, self.controller_id, self.epoch, self.broker_epochs)
         return Batch(self.cluster, self.told, self.registered, sender)
 
-    def _tell_all(self) -> None:
-        """UpdateMetadata with nothing in it."""
+    def _tell(self, at: Ints, *, to: Flags | None = None) -> None:
+        """UpdateMetadata about some partitions, possibly none, to everybody or *to* some."""
         self.told.begin_step()
         batch = self._batch()
-        self._add_metadata(batch, np.arange(0))
+        self._add_metadata(batch, at, to=to)
         batch.send()
 
-    def _add_metadata(self, batch: Batch, at: Ints) -> None:
+    def _add_metadata(self, batch: Batch, at: Ints, *, to: Flags | None = None) -> None:
         """What everybody is told: hardly anything while the topic is being deleted."""
         record = self._shown(self._taken(at))
         is_queued = self.is_queued[at]
@@ -640,7 +728,7 @@ class Controller:
                 record[name] = np.where(is_queued, 0, record[name])
         replicas = self.replicas[at]
         offline = (replicas != NOBODY) & ~self.is_online(replicas, at)
-        batch.metadata(self.rows[at], record, offline)
+        batch.metadata(self.rows[at], record, offline, to=to)
 
     # --- What it ended in --------------------------------------------------------------------
 

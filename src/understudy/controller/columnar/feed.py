@@ -18,7 +18,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from understudy.columns import Pass, Told
-from understudy.controller.zk.events import BROKER_FAILURE, FAILOVER
+from understudy.controller.zk.events import (
+    BROKER_FAILURE,
+    BROKER_STARTUP,
+    CONTROLLED_SHUTDOWN,
+    FAILOVER,
+)
 from understudy.frames import Tables, small_frame
 from understudy.names import SNAPSHOT_KEY
 from understudy.schemas import PARTITIONS, REPLAY_TABLES
@@ -26,7 +31,7 @@ from understudy.schemas import PARTITIONS, REPLAY_TABLES
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KINDS: Final = (FAILOVER, BROKER_FAILURE)
+KINDS: Final = (FAILOVER, BROKER_FAILURE, BROKER_STARTUP, CONTROLLED_SHUTDOWN)
 
 PARTITIONS_AT_ONCE = 1_500_000
 """A snapshot with more of them is more than a task should hold."""

@@ -9,10 +9,17 @@ import pyarrow as pa
 
 from understudy.controller.columnar.cluster import Cluster, Flags, Ints
 from understudy.controller.columnar.controller import Controller
+from understudy.controller.columnar.feed import KINDS
 from understudy.controller.columnar.rows import Told
 from understudy.controller.scope import Event
 from understudy.controller.zk import interpreter
-from understudy.controller.zk.events import BROKER_FAILURE, FAILOVER, scope_of
+from understudy.controller.zk.events import (
+    BROKER_FAILURE,
+    BROKER_STARTUP,
+    CONTROLLED_SHUTDOWN,
+    FAILOVER,
+    scope_of,
+)
 from understudy.schemas import REPLAY_TABLES
 
 Rows = list[tuple[str, pa.RecordBatch]]
@@ -23,16 +30,38 @@ Resumed = tuple[int, list[int]]
 def covers(cluster: Cluster, events: Sequence[Event]) -> bool:
     """Whether this form takes a scenario, if only the first half of its failover.
 
-    Deletions and reassignments belong to the interpreter, so nothing may come of any.
+    Deletions and reassignments belong to the interpreter, so nothing may come of any; and so do
+    brokers that restart unseen.
     """
-    first, *others = events
-    if any(event["type"] != BROKER_FAILURE for event in others):
+    if any(event["type"] not in KINDS for event in events):
         return False
     if cluster.is_queued.any() and not cluster.deletion_enabled:
         return False
-    if first["type"] == FAILOVER:
-        return not is_unfinished(cluster).any() if others else _starts(cluster)
-    return first["type"] == BROKER_FAILURE and not _halts_deletion(cluster, events)
+    first, *others = events
+    if first["type"] == FAILOVER and not others:
+        return _starts(cluster)
+    kinds = {event["type"] for event in events}
+    if FAILOVER in {event["type"] for event in others}:
+        return False
+    if kinds & {FAILOVER, BROKER_STARTUP} and is_unfinished(cluster).any():
+        return False
+    return not _halts_deletion(cluster, events) and _only_those_away_start(cluster, events)
+
+
+def _only_those_away_start(cluster: Cluster, events: Sequence[Event]) -> bool:
+    known = set(cluster.ids.tolist())
+    there = set(cluster.ids[cluster.is_registered].tolist())
+    for event in events:
+        if event["type"] == FAILOVER:
+            there -= set(event.get("dead") or ())
+        elif event["type"] == BROKER_FAILURE:
+            there -= set(event["brokers"])
+        elif event["type"] == BROKER_STARTUP:
+            brokers = set(event["brokers"])
+            if brokers & there or not brokers <= known or len(brokers) < len(event["brokers"]):
+                return False
+            there |= brokers
+    return True
 
 
 def is_unfinished(cluster: Cluster) -> Flags:
@@ -48,7 +77,7 @@ def _starts(cluster: Cluster) -> bool:
 
 
 def _halts_deletion(cluster: Cluster, events: Sequence[Event]) -> bool:
-    failing = cluster.known_places([broker for event in events for broker in event["brokers"]])
+    failing = cluster.known_places(_struck(events, BROKER_FAILURE))
     return bool(np.isin(cluster.replicas[cluster.is_queued], failing).any())
 
 
@@ -80,7 +109,9 @@ def _replay(
     """Replay a scenario that is covered; what a failover leaves to be taken up, if anything."""
     first = events[0]
     starts = first["type"] == FAILOVER
-    is_partial = changed_only and not starts
+    # A broker that starts is told of every partition.
+    tells_all = any(event["type"] in {FAILOVER, BROKER_STARTUP} for event in events)
+    is_partial = changed_only and not tells_all
     rows = _touched(cluster, events) if is_partial else np.arange(cluster.count)
     controller = Controller(cluster, rows, told)
     resumed: Resumed | None = None
@@ -89,8 +120,15 @@ def _replay(
         controller.settle()
     for event in events:
         told.begin_event(event["type"])
-        if event["type"] == BROKER_FAILURE:
+        kind = event["type"]
+        if kind == BROKER_FAILURE:
             controller.broker_failure(event["brokers"])
+        elif kind == BROKER_STARTUP:
+            brokers = event["brokers"]
+            controller.broker_startup(brokers, event.get("epochs") or [None] * len(brokers))
+        elif kind == CONTROLLED_SHUTDOWN:
+            controller.controlled_shutdown(event["broker"])
+        if kind != FAILOVER:
             continue
         order = controller.start_up(event)
         unfinished = is_unfinished(cluster)
@@ -119,8 +157,14 @@ def _interpret(
         others.tell_states(changed_only=False)
 
 
+def _struck(events: Sequence[Event], *kinds: str) -> list[int]:
+    every = [event for event in events if event["type"] in kinds]
+    named = (event["brokers"] if "brokers" in event else [event["broker"]] for event in every)
+    return [broker for brokers in named for broker in brokers]
+
+
 def _touched(cluster: Cluster, events: Sequence[Event]) -> Ints:
     """Those on the brokers that fail, and those in trouble, which are tried again and again."""
-    brokers = cluster.known_places([broker for event in events for broker in event["brokers"]])
+    brokers = cluster.known_places(_struck(events, BROKER_FAILURE, CONTROLLED_SHUTDOWN))
     in_trouble = cluster.in_trouble()
     return np.union1d(cluster.hosted(brokers), in_trouble) if len(brokers) else in_trouble
