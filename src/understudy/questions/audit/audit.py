@@ -140,17 +140,27 @@ class Judged:
 
 
 def judged(
-    spark: SparkSession, snapshots: Snapshots, todo: Sequence[ledger.History], rules: RuleSet
+    spark: SparkSession,
+    snapshots: Snapshots,
+    todo: Sequence[ledger.History],
+    rules: RuleSet,
+    *,
+    whole: Snapshots | None = None,
+    standing: Sequence[DataFrame] = (),
 ) -> Judged:
-    """What the snapshots that *todo* asks for break, and how each came from the one before."""
+    """What the snapshots that *todo* asks for break, and how each came from the one before.
+
+    *whole* has all partitions, where *snapshots* only has those in question; *standing* is what is
+    known to be broken by the others.
+    """
     places = small_frame(spark, [row for each in todo for row in _places(each)], facts.PLACES)
-    history = told(snapshots, [row for each in todo for row in _listed(each)])
+    history = told(snapshots, [row for each in todo for row in _listed(each)], whole)
     asked = F.broadcast(places.where("is_asked").select(*SNAPSHOT_KEY))
     of_history = {
         name: getattr(history, name).join(asked, on=list(SNAPSHOT_KEY), how="left_semi")
         for name in superseding.HISTORY
     }
-    found = finding.findings(snapshots, places, history, rules)
+    found = finding.findings(snapshots, places, history, rules, whole=whole, standing=standing)
     return Judged({"findings": found, **of_history}, history)
 
 

@@ -95,16 +95,16 @@ def unexplained(divergences: DataFrame, places: DataFrame) -> DataFrame:
     )
 
 
-def brokers(snapshots: Snapshots, places: DataFrame, *, with_load: bool) -> DataFrame:
-    """One row per broker and snapshot, with what it leads and follows if that is asked for.
+def brokers(snapshots: Snapshots, places: DataFrame, *, of: Snapshots | None) -> DataFrame:
+    """One row per broker and snapshot, with what it leads and follows *of* these if any are given.
 
     With that, also those that hold replicas and are not registered: in ZooKeeper mode the dead.
     """
     found = snapshots.brokers
-    if with_load:
+    if of is not None:
         counts = [f"coalesce({name}, 0) AS {name}" for name in _LOAD]
         found = found.join(
-            _load(snapshots, places), on=[*SNAPSHOT_KEY, "broker_id"], how="full"
+            _load(of, places), on=[*SNAPSHOT_KEY, "broker_id"], how="full"
         ).selectExpr(
             *(name for name in found.columns if name != "alive"),
             "coalesce(alive, false) AS alive",
@@ -130,7 +130,7 @@ def brokers(snapshots: Snapshots, places: DataFrame, *, with_load: bool) -> Data
         f"{returned} AS returned",
         f"count_if({returned}) {here} AS returned_together",
     )
-    return known.selectExpr("*", f"sum(leaders) {here} AS all_leaders") if with_load else known
+    return known if of is None else known.selectExpr("*", f"sum(leaders) {here} AS all_leaders")
 
 
 def whole(snapshots: Snapshots, places: DataFrame) -> DataFrame:

@@ -42,12 +42,27 @@ _SILENCE: Final = T.StructType(
 _SILENCES: Final = T.StructType([T.StructField("silences", T.ArrayType(_SILENCE))])
 
 
-def findings(snapshots: Snapshots, places: DataFrame, told: History, rules: RuleSet) -> DataFrame:
-    """What the asked snapshots of *places* break; *snapshots* also has those looked back at."""
+def findings(
+    snapshots: Snapshots,
+    places: DataFrame,
+    told: History,
+    rules: RuleSet,
+    *,
+    whole: Snapshots | None = None,
+    standing: Sequence[DataFrame] = (),
+) -> DataFrame:
+    """What the asked snapshots of *places* break; *snapshots* also has those looked back at.
+
+    *whole* has all partitions, where *snapshots* only has those in question; *standing* is what is
+    known to be broken by the others.
+    """
     broken = [
-        _broken(_rows_of(subject, chosen, snapshots, places, told), subject, chosen)
-        for subject in SUBJECTS
-        if (chosen := rules.about(subject))
+        *standing,
+        *(
+            _broken(_rows_of(subject, chosen, snapshots, places, told, whole), subject, chosen)
+            for subject in SUBJECTS
+            if (chosen := rules.about(subject))
+        ),
     ]
     if not broken:
         return small_frame(places.sparkSession, [], schemas.FINDINGS)
@@ -67,6 +82,7 @@ def _rows_of(
     snapshots: Snapshots,
     places: DataFrame,
     told: History,
+    whole: Snapshots | None,
 ) -> DataFrame:
     if subject == "partition":
         looks_back = any(rule.lookback for rule in rules)
@@ -75,7 +91,7 @@ def _rows_of(
         return facts.unexplained(told.divergences, places)
     if subject == "broker":
         with_load = any(name in rule.when for rule in rules for name in _LOAD_COLUMNS)
-        return facts.brokers(snapshots, places, with_load=with_load)
+        return facts.brokers(snapshots, places, of=(whole or snapshots) if with_load else None)
     return facts.whole(snapshots, places)
 
 

@@ -53,12 +53,17 @@ class History:
         self.held.unpersist()
 
 
-def told(snapshots: Snapshots, history: Sequence[Listed] | None = None) -> History:
+def told(
+    snapshots: Snapshots,
+    history: Sequence[Listed] | None = None,
+    whole: Snapshots | None = None,
+) -> History:
     """All there is to tell, computed once; the caller closes it.
 
     *history* is the list of the snapshots, where the caller knows it better than these tell.
+    *whole* has all partitions, where *snapshots* only has those that something may have become of.
     """
-    done = kept(_passed(snapshots, history), rows=snapshots.at_most(SOME_OF_EACH))
+    done = kept(_passed(snapshots, history, whole), rows=snapshots.at_most(SOME_OF_EACH))
     return History(**{name: _table(done, name) for name in _TABLES}, held=done)
 
 
@@ -93,8 +98,12 @@ _OUTPUT: Final = T.StructType(
 )
 
 
-def _passed(snapshots: Snapshots, history: Sequence[Listed] | None = None) -> DataFrame:
-    return feed(snapshots, history).mapInArrow(_tell, _OUTPUT)
+def _passed(
+    snapshots: Snapshots,
+    history: Sequence[Listed] | None = None,
+    whole: Snapshots | None = None,
+) -> DataFrame:
+    return feed(snapshots, history, whole).mapInArrow(_tell, _OUTPUT)
 
 
 def _table(done: DataFrame, name: str) -> DataFrame:

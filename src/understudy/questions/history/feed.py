@@ -49,15 +49,20 @@ _BURST_KEY: Final = ("cluster", "burst")
 _MAY_BE_UNKNOWN: Final = ("leader_epoch", "partition_epoch")
 
 
-def feed(snapshots: Snapshots, history: Sequence[Listed] | None = None) -> DataFrame:
+def feed(
+    snapshots: Snapshots,
+    history: Sequence[Listed] | None = None,
+    whole: Snapshots | None = None,
+) -> DataFrame:
     """Rows for :func:`bursts`: those of one burst in one partition, one interval after the other.
 
     *history* is the list of the snapshots, where the caller knows it better than these tell.
+    *whole* has all partitions, where *snapshots* only has those that something may have become of.
     """
     spark = snapshots.snapshots.sparkSession
     numbers = numbered(spark, listed(snapshots.snapshots) if history is None else history)
     settled = _settled(snapshots)
-    known = _known(settled, numbers)
+    known = _known(settled, numbers, whole or settled)
     topics = steps(_sized(settled), ["topic"], numbers).where("NOT (before <=> after)")
     kinds = {
         "side": _sides(known),
@@ -109,22 +114,27 @@ def _partitions(
     """
     changed_topics = topics.select(*STEP_KEY, "topic", F.lit(True).alias("is_of_changed"))
     # The first partition of a topic bounds its min ISR, which decides about eligible replicas.
-    may_change = """before.has_state IS NOT TRUE
-        OR NOT array_contains(steady, before.leader)
-        OR size(array_except(before.isr, steady)) > 0
-        OR size(before.adding) + size(before.removing) > 0
-        OR array_contains(before.offline_dirs, before.leader)
-        OR is_of_changed OR (elr_enabled AND partition = 0)"""
+    in_question = f"{may_change('before.')} OR is_of_changed OR (elr_enabled AND partition = 0)"
     return (
         steps(settled.partitions, ["topic", "partition"], numbers)
         .join(F.broadcast(known.select(*STEP_KEY, "elr_enabled", "steady")), list(STEP_KEY))
         .join(F.broadcast(changed_topics), [*STEP_KEY, "topic"], "left")
-        .where(f"NOT (before <=> after) OR {may_change}")
+        .where(f"NOT (before <=> after) OR {in_question}")
         .selectExpr(*STEP_KEY, _whole("topic", "partition"))
     )
 
 
-def _known(settled: Snapshots, numbers: DataFrame) -> DataFrame:
+def may_change(row: str) -> str:
+    """Whether a controller might have changed a partition that was this *row*."""
+    pending = " + ".join(f"coalesce(size({row}{name}), 0)" for name in ("adding", "removing"))
+    return f"""({row}has_state IS NOT TRUE
+        OR NOT array_contains(steady, {row}leader)
+        OR size(array_except({row}isr, steady)) > 0
+        OR {pending} > 0
+        OR coalesce(array_contains({row}offline_dirs, {row}leader), false))"""
+
+
+def _known(settled: Snapshots, numbers: DataFrame, whole: Snapshots) -> DataFrame:
     """One row per snapshot: what it says of the whole cluster, in lists as long as its brokers.
 
     ``steady`` are the brokers that are as they were a snapshot earlier, and alive.
@@ -133,7 +143,7 @@ def _known(settled: Snapshots, numbers: DataFrame) -> DataFrame:
     setting = struct(**{name: name for name in _SETTING})
     decisive = f"key IN ({', '.join(map(text, DECISIVE_SETTINGS))})"
     followed = (
-        settled.partitions.where(f"size(isr) > 1 AND leader <> {NO_LEADER}")
+        whole.partitions.where(f"size(isr) > 1 AND leader <> {NO_LEADER}")
         .selectExpr(*SNAPSHOT_KEY, "explode(isr) AS broker_id")
         .distinct()
     )
