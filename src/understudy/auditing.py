@@ -188,7 +188,10 @@ def _judge(
                 held.enter_context(closing(found)).tables
                 for found in _judged(spark, needed, out, todo, rules)
             ]
-            of_all = {name: reduce(DataFrame.unionAll, (each[name] for each in tables)) for name in tables[0]}
+            of_all = {
+                name: reduce(DataFrame.unionAll, (each[name] for each in tables))
+                for name in tables[0]
+            }
             counts = publish.write(spark, out, run, {**of_all, **refused}, on_table=tell)
         return counts, audit.brokers_up(needed)
     finally:
@@ -210,7 +213,7 @@ def _judged(
         known = before.join(held, on=[*SNAPSHOT_KEY, "run_id"], how="left_semi")
         yield audit.judged(
             *(spark, carried.snapshots, carried.todo, rules),
-            whole=needed,
+            whole=carried.whole,
             standing=[carried.findings(rules, known)],
         )
         todo = [history for history in todo if history not in carried.todo]

@@ -8,8 +8,8 @@ not as they were, and those that a rule could find something new about all the s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
@@ -18,9 +18,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from understudy import schemas
-from understudy.frames import FEW_ROWS, settled, small_frame
+from understudy.controller.profiles import KRAFT
+from understudy.frames import FEW_ROWS, collected, small_frame
 from understudy.names import SNAPSHOT_KEY
-from understudy.questions.audit.ledger import History, Key, Seen
+from understudy.questions.audit.ledger import History, Seen
 from understudy.questions.audit.rule import LOOKBACK
 from understudy.questions.audit.rule_set import RuleSet
 from understudy.questions.history.feed import may_change
@@ -38,20 +39,14 @@ _PLACES: Final = T.StructType(
     ]
 )
 _TOPICS: Final = T.StructType([T.StructField(n, schemas.STRING) for n in ("cluster", "topic")])
-_STEADY: Final = T.StructType(
-    [
-        T.StructField("cluster", schemas.STRING),
-        T.StructField("steady", schemas.IDS),
-        T.StructField("is_kraft", schemas.BOOLEAN),
-    ]
-)
 _KEY: Final = ("cluster", "topic", "partition")
 _NEVER_THE_SAME: Final = ("snapshot_id", "taken_at", "content_digest")
 # What the rules look for that look back at a partition that is as it was: a broker that stays away,
 # and a replica that stays behind.
 # Of KRaft the first partition of a topic bounds the min ISR of all.
 _IN_QUESTION: Final = (
-    f"coalesce({may_change('')} OR size(isr) < size(replicas) OR (is_kraft AND partition = 0), true)"
+    f"coalesce({may_change('')} OR size(isr) < size(replicas)"
+    " OR (is_kraft AND partition = 0), true)"
 )
 
 Topic = tuple[str, str]
@@ -64,6 +59,8 @@ class Carried:
     todo: Sequence[History]
     snapshots: Snapshots
     """The partitions in question and what belongs to them; all the snapshots and brokers."""
+    whole: Snapshots
+    """All partitions of the snapshots that are asked for."""
 
     def findings(self, rules: RuleSet, found: DataFrame) -> DataFrame:
         """What was *found* a snapshot earlier and holds on, in the columns of what is broken.
@@ -101,23 +98,39 @@ def carried(spark: SparkSession, there: Snapshots, todo: Sequence[History]) -> C
 
     None where there are none, or where they differ more than this process should hold.
     """
-    asked = [each for each in todo if _goes_on(each)]
-    if not asked:
-        return None
-    places = _placed(spark, asked)
-    near = there.only(places)
-    changed = _changed(near, places)
-    if len(changed) > FEW_ROWS:
-        return None
-    restless = {cluster for cluster, topic in changed if topic is None}
-    calm = [each for each in asked if each.cluster not in restless]
+    calm = [each for each in todo if _goes_on(each)]
     if not calm:
         return None
-    if len(calm) < len(asked):
-        places = _placed(spark, calm)
-        near = there.only(places)
-    topics = {(cluster, topic) for cluster, topic in changed if topic and cluster not in restless}
-    return _looked_at(spark, near, places, calm, topics)
+    places = _placed(spark, calm)
+    near = there if len(calm) == len(todo) else there.only(places)
+    steady = _steady(near, places)
+    found = collected(
+        {
+            "snapshots": near.snapshots,
+            "brokers": near.brokers,
+            "changed": _changed(near, places),
+            "records": _records(near.partitions, places, steady),
+        }
+    )
+    records, changed = (
+        found["records"],
+        {tuple(row.values()) for row in found["changed"].to_pylist()},
+    )
+    restless = {cluster for cluster, topic in changed if topic is None}
+    calm = [each for each in calm if each.cluster not in restless]
+    if not calm or max(len(changed), records.num_rows) > FEW_ROWS:
+        return None
+    topics = {each for each in {*changed, *_grown(records)} if each[0] not in restless}
+    if topics:
+        records = _records(near.partitions, places, steady, topics).toArrow()
+    if records.num_rows > FEW_ROWS:
+        return None
+    reduced = replace(
+        near,
+        snapshots=_local(spark, found["snapshots"], schemas.SNAPSHOTS),
+        brokers=_local(spark, found["brokers"], schemas.BROKERS),
+    )
+    return _carried(spark, reduced, calm, records, topics)
 
 
 def _goes_on(history: History) -> bool:
@@ -150,12 +163,12 @@ def _placed(spark: SparkSession, todo: Iterable[History]) -> DataFrame:
 # --- What is not as it was -----------------------------------------------------------------------
 
 
-def _changed(near: Snapshots, places: DataFrame) -> list[tuple[str, str | None]]:
+def _changed(near: Snapshots, places: DataFrame) -> DataFrame:
     """The clusters (without a topic) and topics of which anything but a partition has changed."""
     topic_of = {"topics": "topic", "configs": "IF(scope = 'topic', name, NULL)"}
 
     def rows(name: str) -> DataFrame:
-        table = getattr(near, name)
+        table: DataFrame = getattr(near, name)
         same = {column: column for column in table.columns if column not in _NEVER_THE_SAME}
         return (
             table.join(F.broadcast(places.where("side != 'earlier'")), list(SNAPSHOT_KEY))
@@ -168,7 +181,7 @@ def _changed(near: Snapshots, places: DataFrame) -> list[tuple[str, str | None]]
             )
         )
 
-    found = (
+    return (
         reduce(DataFrame.unionAll, map(rows, ("snapshots", "brokers", "topics", "configs")))
         .groupBy("cluster", "topic", "row")
         .agg(F.sum("more").alias("more"))
@@ -177,61 +190,27 @@ def _changed(near: Snapshots, places: DataFrame) -> list[tuple[str, str | None]]
         .distinct()
         .limit(FEW_ROWS + 1)
     )
-    return [(row.cluster, row.topic) for row in found.collect()]
 
 
-def _looked_at(
-    spark: SparkSession,
-    near: Snapshots,
-    places: DataFrame,
-    calm: Sequence[History],
-    changed: Collection[Topic],
-) -> Carried | None:
-    snapshots, brokers = settled(near.snapshots), settled(near.brokers)
-    steady = _steady(spark, calm, brokers)
-    found = _in_question(near.partitions, places, steady, changed)
-    more = _grown(found) - set(changed)
-    if more and found.num_rows <= FEW_ROWS:
-        changed = {*changed, *more}
-        found = _in_question(near.partitions, places, steady, changed)
-    if found.num_rows > FEW_ROWS:
-        return None
-    partitions = _of_each(found, calm)
-    names = {*changed, *zip(*(found[name].to_pylist() for name in _TOPICS.names), strict=True)}
-    topics = F.broadcast(small_frame(spark, sorted(names), _TOPICS))
-    named = topics.withColumnRenamed("topic", "name")
-    # In one task each: what is so little is joined and grouped without a shuffle.
-    reduced = Snapshots(
-        snapshots=snapshots.coalesce(1),
-        brokers=brokers.coalesce(1),
-        topics=settled(near.topics.join(topics, ["cluster", "topic"], "left_semi")).coalesce(1),
-        partitions=spark.createDataFrame(partitions, schemas.PARTITIONS).coalesce(1),
-        configs=settled(
-            near.configs.where("scope != 'topic'").unionByName(
-                near.configs.where("scope = 'topic'").join(named, ["cluster", "name"], "left_semi")
-            ).select(*schemas.CONFIGS.names)
-        ).coalesce(1),
-        provenance=near.provenance,
-        quarantine=near.quarantine,
-        input_digest=near.input_digest,
-        rows=partitions.num_rows,
+def _steady(near: Snapshots, places: DataFrame) -> DataFrame:
+    """The brokers that are there all the time, if all are as they were."""
+    kraft = near.snapshots.select(*SNAPSHOT_KEY, F.expr(f"mode = {text(KRAFT.mode)} AS is_kraft"))
+    return (
+        near.brokers.where("alive AND NOT coalesce(shutting_down, false)")
+        .join(F.broadcast(places.where("side = 'now'")), list(SNAPSHOT_KEY))
+        .groupBy(*SNAPSHOT_KEY)
+        .agg(F.collect_list("broker_id").alias("steady"))
+        .join(F.broadcast(kraft), list(SNAPSHOT_KEY))
+        .drop("snapshot_id")
     )
-    return Carried(calm, reduced)
 
 
-def _steady(spark: SparkSession, calm: Sequence[History], brokers: DataFrame) -> DataFrame:
-    """The brokers that are there all the time: all are as they were."""
-    there: dict[Key, list[int]] = {}
-    for row in brokers.where("alive AND NOT coalesce(shutting_down, false)").collect():
-        there.setdefault((row.cluster, row.snapshot_id), []).append(row.broker_id)
-    asked = [history.asked[0] for history in calm]
-    rows = [(seen.cluster, there.get(seen.key, []), seen.mode == "kraft") for seen in asked]
-    return small_frame(spark, rows, _STEADY)
-
-
-def _in_question(
-    partitions: DataFrame, places: DataFrame, steady: DataFrame, changed: Collection[Topic]
-) -> pa.Table:
+def _records(
+    partitions: DataFrame,
+    places: DataFrame,
+    steady: DataFrame,
+    changed: Iterable[Topic] = (),
+) -> DataFrame:
     """Each record that a partition in question has, with how many of each snapshot show it.
 
     A record that all three show is counted three times; so of a partition that is not as it was
@@ -245,38 +224,77 @@ def _in_question(
         partitions.join(F.broadcast(places), list(SNAPSHOT_KEY))
         .groupBy(*record)
         .agg(*(F.expr(f"count_if(side = '{side}') AS {side}") for side in _SIDES))
-        .join(F.broadcast(steady), "cluster")
+        .join(F.broadcast(steady), "cluster", "left")
         .join(F.broadcast(of_changed), list(_TOPICS.names), "left")
         .where(f"now != before OR before != earlier OR is_of_changed OR {_IN_QUESTION}")
         .select(*record, *_SIDES, "is_kraft")
         .limit(FEW_ROWS + 1)
-        .toArrow()
     )
 
 
-def _grown(found: pa.Table) -> set[Topic]:
+def _grown(records: pa.Table) -> set[Topic]:
     """Topics whose partitions decide about each other: it has others now, or another first one."""
     import pyarrow.compute as pc  # noqa: PLC0415 - importing the package must not load it
 
-    there = [pc.greater(found[side], 0) for side in _SIDES[:2]]
-    differs = found.filter(pc.xor(*there)).select([*_KEY, "now", "is_kraft", "replicas"])
-    sides: dict[tuple[str, str, int], list[int]] = {}
-    for row in differs.to_pylist():
-        is_bounding = row["is_kraft"] and row["partition"] == 0
-        size = len(row["replicas"]) if is_bounding else 0
-        sides.setdefault(tuple(row[name] for name in _KEY), []).append(size)
-    return {key[:2] for key, sizes in sides.items() if len(sizes) < len(_SIDES[:2]) or sizes[0] != sizes[1]}
+    now, before = (pc.greater(records[side], 0) for side in ("now", "before"))
+    seen: dict[tuple[str, str, int], list[int]] = {}
+    for row in records.filter(pc.xor(now, before)).to_pylist():
+        bounds = row["is_kraft"] and row["partition"] == 0
+        size = len(row["replicas"]) if bounds else 0
+        seen.setdefault(tuple(row[name] for name in _KEY), []).append(size)
+    is_as_large = {key: len(sizes) > 1 and len(set(sizes)) == 1 for key, sizes in seen.items()}
+    return {key[:2] for key, is_same in is_as_large.items() if not is_same}
 
 
-def _of_each(found: pa.Table, calm: Iterable[History]) -> pa.Table:
-    """The rows that the snapshots have of what was *found*."""
+def _carried(
+    spark: SparkSession,
+    near: Snapshots,
+    calm: Sequence[History],
+    records: pa.Table,
+    changed: Iterable[Topic],
+) -> Carried:
+    partitions = _of_each(records, calm)
+    names = set(zip(*(partitions[name].to_pylist() for name in _TOPICS.names), strict=True))
+    topics = F.broadcast(small_frame(spark, sorted({*names, *changed}), _TOPICS))
+    is_named = topics.withColumnRenamed("topic", "name")
+    of_topics = near.configs.where("scope = 'topic'").join(is_named, ["cluster", "name"], "semi")
+    of_all = near.configs.where("scope != 'topic'")
+    found = collected(
+        {
+            "topics": near.topics.join(topics, _TOPICS.names, "semi"),
+            "configs": of_all.unionByName(of_topics),
+        }
+    )
+    newest = F.col("snapshot_id").isin([history.asked[0].snapshot_id for history in calm])
+    configs = _local(spark, found["configs"], schemas.CONFIGS)
+    return Carried(
+        todo=calm,
+        snapshots=replace(
+            near,
+            topics=_local(spark, found["topics"], schemas.TOPICS),
+            partitions=_local(spark, partitions, schemas.PARTITIONS),
+            configs=configs,
+            rows=partitions.num_rows,
+        ),
+        whole=replace(near, partitions=near.partitions.where(newest), configs=configs),
+    )
+
+
+def _local(spark: SparkSession, rows: pa.Table, schema: T.StructType) -> DataFrame:
+    """In one task: what is so little is joined and grouped without a shuffle."""
+    return spark.createDataFrame(rows.select(schema.names), schema).coalesce(1)
+
+
+def _of_each(records: pa.Table, calm: Iterable[History]) -> pa.Table:
+    """The rows of the calm clusters' snapshots that the *records* stand for."""
     import pyarrow as pa  # noqa: PLC0415 - as above
     import pyarrow.compute as pc  # noqa: PLC0415
 
     compared = {history.cluster: _compared(history) for history in calm}
+    of_calm = records.filter(pc.is_in(records["cluster"], pa.array(sorted(compared))))
     parts = []
     for n, side in enumerate(_SIDES):
-        rows = found.filter(pc.greater(found[side], 0))
+        rows = of_calm.filter(pc.greater(of_calm[side], 0))
         ids = [compared[cluster][n].snapshot_id for cluster in rows["cluster"].to_pylist()]
         named = rows.append_column("snapshot_id", pa.array(ids, pa.string()))
         parts.append(named.select(schemas.PARTITIONS.names))

@@ -56,10 +56,23 @@ def findings(
     *whole* has all partitions, where *snapshots* only has those in question; *standing* is what is
     known to be broken by the others.
     """
+
+    def rows_of(subject: Subject, chosen: Sequence[Rule]) -> DataFrame:
+        if subject == "partition":
+            looks_back = any(rule.lookback for rule in chosen)
+            return facts.partitions(snapshots, places, told.changes, looks_back=looks_back)
+        if subject == "change":
+            return facts.unexplained(told.divergences, places)
+        if subject == "broker":
+            with_load = any(name in rule.when for rule in chosen for name in _LOAD_COLUMNS)
+            of = (whole or snapshots) if with_load else None
+            return facts.brokers(snapshots, places, of=of)
+        return facts.whole(snapshots, places)
+
     broken = [
         *standing,
         *(
-            _broken(_rows_of(subject, chosen, snapshots, places, told, whole), subject, chosen)
+            _broken(rows_of(subject, chosen), subject, chosen)
             for subject in SUBJECTS
             if (chosen := rules.about(subject))
         ),
@@ -74,25 +87,6 @@ def findings(
         racks, on=list(_BROKER_KEY), how="left"
     )
     return schemas.conform(with_racks, schemas.FINDINGS)
-
-
-def _rows_of(
-    subject: Subject,
-    rules: Sequence[Rule],
-    snapshots: Snapshots,
-    places: DataFrame,
-    told: History,
-    whole: Snapshots | None,
-) -> DataFrame:
-    if subject == "partition":
-        looks_back = any(rule.lookback for rule in rules)
-        return facts.partitions(snapshots, places, told.changes, looks_back=looks_back)
-    if subject == "change":
-        return facts.unexplained(told.divergences, places)
-    if subject == "broker":
-        with_load = any(name in rule.when for rule in rules for name in _LOAD_COLUMNS)
-        return facts.brokers(snapshots, places, of=(whole or snapshots) if with_load else None)
-    return facts.whole(snapshots, places)
 
 
 def _broken(rows: DataFrame, subject: Subject, rules: Sequence[Rule]) -> DataFrame:

@@ -35,15 +35,16 @@ from understudy.sql import NO_IDS, null, struct, text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_BROKER: Final = (
+BROKER: Final = (
     *("broker_id", "alive", "shutting_down", "fenced", "broker_epoch", "rack"),
     *("endpoints", "log_dirs"),
 )
-_SETTING: Final = ("scope", "name", "key", "value")
-_SNAPSHOT: Final = (
+SETTING: Final = ("scope", "name", "key", "value")
+SNAPSHOT: Final = (
     *("snapshot_id", "mode", "release", "metadata_version", "elr_enabled"),
     *("controller_id", "controller_epoch"),
 )
+DECISIVE: Final = f"key IN ({', '.join(map(text, DECISIVE_SETTINGS))})"
 _LISTS: Final = ("brokers", "settings", "queued_topics", "followed")
 _BURST_KEY: Final = ("cluster", "burst")
 _MAY_BE_UNKNOWN: Final = ("leader_epoch", "partition_epoch")
@@ -61,7 +62,7 @@ def feed(
     """
     spark = snapshots.snapshots.sparkSession
     numbers = numbered(spark, listed(snapshots.snapshots) if history is None else history)
-    settled = _settled(snapshots)
+    settled = with_unknown(snapshots)
     known = _known(settled, numbers, whole or settled)
     topics = steps(_sized(settled), ["topic"], numbers).where("NOT (before <=> after)")
     kinds = {
@@ -89,7 +90,7 @@ def _whole(*key: str) -> str:
     return f"{struct(**fields)} AS part"
 
 
-def _settled(snapshots: Snapshots) -> Snapshots:
+def with_unknown(snapshots: Snapshots) -> Snapshots:
     """The same with defaults for what is unknown, and its names beside each partition."""
     unknown = ", ".join(
         f"IF(has_state AND {name} IS NULL, {text(name)}, NULL)" for name in _MAY_BE_UNKNOWN
@@ -124,6 +125,15 @@ def _partitions(
     )
 
 
+def followed_brokers(partitions: DataFrame) -> DataFrame:
+    """Per snapshot the brokers that are in sync with somebody else about some partition."""
+    return (
+        partitions.where(f"size(isr) > 1 AND leader <> {NO_LEADER}")
+        .selectExpr(*SNAPSHOT_KEY, "explode(isr) AS broker_id")
+        .distinct()
+    )
+
+
 def may_change(row: str) -> str:
     """Whether a controller might have changed a partition that was this *row*."""
     pending = " + ".join(f"coalesce(size({row}{name}), 0)" for name in ("adding", "removing"))
@@ -139,17 +149,12 @@ def _known(settled: Snapshots, numbers: DataFrame, whole: Snapshots) -> DataFram
 
     ``steady`` are the brokers that are as they were a snapshot earlier, and alive.
     """
-    broker = struct(**{name: name for name in _BROKER})
-    setting = struct(**{name: name for name in _SETTING})
-    decisive = f"key IN ({', '.join(map(text, DECISIVE_SETTINGS))})"
-    followed = (
-        whole.partitions.where(f"size(isr) > 1 AND leader <> {NO_LEADER}")
-        .selectExpr(*SNAPSHOT_KEY, "explode(isr) AS broker_id")
-        .distinct()
-    )
+    broker = struct(**{name: name for name in BROKER})
+    setting = struct(**{name: name for name in SETTING})
+    followed = followed_brokers(whole.partitions)
     found = {
         "brokers": settled.brokers.selectExpr(*SNAPSHOT_KEY, f"{broker} AS found"),
-        "settings": settled.configs.where(decisive).selectExpr(
+        "settings": settled.configs.where(DECISIVE).selectExpr(
             *SNAPSHOT_KEY, f"{setting} AS found"
         ),
         "queued_topics": settled.topics.where("queued_for_deletion").selectExpr(
@@ -187,7 +192,7 @@ def _known(settled: Snapshots, numbers: DataFrame, whole: Snapshots) -> DataFram
 
 def _sides(known: DataFrame) -> DataFrame:
     """Each snapshot as the end of one interval and the beginning of the next."""
-    snapshot = struct(**{name: name for name in _SNAPSHOT})
+    snapshot = struct(**{name: name for name in SNAPSHOT})
     side = struct(
         is_new="at = number",
         snapshot=snapshot,
