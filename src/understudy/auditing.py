@@ -203,7 +203,7 @@ def _judged(
     spark: SparkSession, needed: Snapshots, out: str, todo: Sequence[History], rules: RuleSet
 ) -> Iterator[audit.Judged]:
     """What is found: where little changed by a look at that, in all other clusters by all rules."""
-    carried = carrying.carried(spark, needed, todo)
+    carried = carrying.carried(spark, needed, todo, rules)
     if carried is not None:
         owners = carried.owners()
         before = publish.read_runs(
@@ -211,11 +211,8 @@ def _judged(
         )
         held = F.broadcast(small_frame(spark, owners, _OWNERS))
         known = before.join(held, on=[*SNAPSHOT_KEY, "run_id"], how="left_semi")
-        yield audit.judged(
-            *(spark, carried.snapshots, carried.todo, rules),
-            whole=carried.whole,
-            standing=[carried.findings(rules, known)],
-        )
+        rest = carried.rest(rules, known)
+        yield audit.judged(spark, carried.snapshots, carried.todo, rules, rest)
         todo = [history for history in todo if history not in carried.todo]
     if todo:
         yield audit.judged(spark, needed, todo, rules)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -21,10 +21,13 @@ from understudy import schemas
 from understudy.controller.profiles import KRAFT
 from understudy.frames import FEW_ROWS, collected, small_frame
 from understudy.names import SNAPSHOT_KEY
+from understudy.questions.audit import audit, facts
+from understudy.questions.audit.audit import Rest
+from understudy.questions.audit.findings import looks_at_load
 from understudy.questions.audit.ledger import History, Seen
 from understudy.questions.audit.rule import LOOKBACK
 from understudy.questions.audit.rule_set import RuleSet
-from understudy.questions.history.feed import may_change
+from understudy.questions.history.feed import followed_brokers, may_change
 from understudy.snapshot import Snapshots
 from understudy.sql import struct, text
 
@@ -39,6 +42,9 @@ _PLACES: Final = T.StructType(
     ]
 )
 _TOPICS: Final = T.StructType([T.StructField(n, schemas.STRING) for n in ("cluster", "topic")])
+_REDUCED: Final = {
+    name: schema for name, schema in schemas.SNAPSHOT_TABLES.items() if name != "provenance"
+}
 _KEY: Final = ("cluster", "topic", "partition")
 _NEVER_THE_SAME: Final = ("snapshot_id", "taken_at", "content_digest")
 # What the rules look for that look back at a partition that is as it was: a broker that stays away,
@@ -59,11 +65,15 @@ class Carried:
     todo: Sequence[History]
     snapshots: Snapshots
     """The partitions in question and what belongs to them; all the snapshots and brokers."""
-    whole: Snapshots
-    """All partitions of the snapshots that are asked for."""
+    followed: DataFrame
+    load: DataFrame | None = None
 
-    def findings(self, rules: RuleSet, found: DataFrame) -> DataFrame:
-        """What was *found* a snapshot earlier and holds on, in the columns of what is broken.
+    def rest(self, rules: RuleSet, found: DataFrame) -> Rest:
+        """What is known of all other partitions, of which that was *found* a snapshot earlier."""
+        return Rest(self.followed, self.load, [self._standing(rules, found)])
+
+    def _standing(self, rules: RuleSet, found: DataFrame) -> DataFrame:
+        """What was *found* and holds on, in the columns of what is broken.
 
         Rules that look back are no part of it: whatever they find is in question.
         """
@@ -93,7 +103,9 @@ class Carried:
         return [(*before.key, runs[before.key]) for _, before, _ in map(_compared, self.todo)]
 
 
-def carried(spark: SparkSession, there: Snapshots, todo: Sequence[History]) -> Carried | None:
+def carried(
+    spark: SparkSession, there: Snapshots, todo: Sequence[History], rules: RuleSet
+) -> Carried | None:
     """Of the histories whose newest snapshot differs little from the one before; *there* has both.
 
     None where there are none, or where they differ more than this process should hold.
@@ -104,12 +116,18 @@ def carried(spark: SparkSession, there: Snapshots, todo: Sequence[History]) -> C
     places = _placed(spark, calm)
     near = there if len(calm) == len(todo) else there.only(places)
     steady = _steady(near, places)
+    asked = {each.asked[0].snapshot_id for each in calm}
+    newest = replace(near, partitions=near.partitions.where(F.col("snapshot_id").isin(asked)))
+    load = facts.load(newest, audit.places(spark, calm)) if looks_at_load(rules) else None
+    of_brokers = {"followed": followed_brokers(newest.partitions)}
+    of_brokers |= {"load": load} if load is not None else {}
     found = collected(
         {
+            "records": _records(near.partitions, places, steady),
+            "changed": _changed(near, places),
+            **of_brokers,
             "snapshots": near.snapshots,
             "brokers": near.brokers,
-            "changed": _changed(near, places),
-            "records": _records(near.partitions, places, steady),
         }
     )
     records, changed = (
@@ -125,12 +143,18 @@ def carried(spark: SparkSession, there: Snapshots, todo: Sequence[History]) -> C
         records = _records(near.partitions, places, steady, topics).toArrow()
     if records.num_rows > FEW_ROWS:
         return None
-    reduced = replace(
-        near,
-        snapshots=_local(spark, found["snapshots"], schemas.SNAPSHOTS),
-        brokers=_local(spark, found["brokers"], schemas.BROKERS),
+    partitions = _of_each(records, calm)
+    named = {*topics, *zip(*(partitions[name].to_pylist() for name in _TOPICS.names), strict=True)}
+    found |= _about(near, small_frame(spark, sorted(named), _TOPICS))
+    found["partitions"] = partitions
+    tables: dict[str, Any] = {
+        name: _local(spark, found[name], schema) for name, schema in _REDUCED.items()
+    }
+    return Carried(
+        todo=calm,
+        snapshots=replace(near, **tables, rows=partitions.num_rows),
+        **{name: _local(spark, found[name], frame.schema) for name, frame in of_brokers.items()},
     )
-    return _carried(spark, reduced, calm, records, topics)
 
 
 def _goes_on(history: History) -> bool:
@@ -246,37 +270,16 @@ def _grown(records: pa.Table) -> set[Topic]:
     return {key[:2] for key, is_same in is_as_large.items() if not is_same}
 
 
-def _carried(
-    spark: SparkSession,
-    near: Snapshots,
-    calm: Sequence[History],
-    records: pa.Table,
-    changed: Iterable[Topic],
-) -> Carried:
-    partitions = _of_each(records, calm)
-    names = set(zip(*(partitions[name].to_pylist() for name in _TOPICS.names), strict=True))
-    topics = F.broadcast(small_frame(spark, sorted({*names, *changed}), _TOPICS))
-    is_named = topics.withColumnRenamed("topic", "name")
+def _about(near: Snapshots, topics: DataFrame) -> dict[str, pa.Table]:
+    """What is said of these *topics*, and settings of more than a topic."""
+    is_named = F.broadcast(topics.withColumnRenamed("topic", "name"))
     of_topics = near.configs.where("scope = 'topic'").join(is_named, ["cluster", "name"], "semi")
     of_all = near.configs.where("scope != 'topic'")
-    found = collected(
+    return collected(
         {
-            "topics": near.topics.join(topics, _TOPICS.names, "semi"),
+            "topics": near.topics.join(F.broadcast(topics), _TOPICS.names, "semi"),
             "configs": of_all.unionByName(of_topics),
         }
-    )
-    newest = F.col("snapshot_id").isin([history.asked[0].snapshot_id for history in calm])
-    configs = _local(spark, found["configs"], schemas.CONFIGS)
-    return Carried(
-        todo=calm,
-        snapshots=replace(
-            near,
-            topics=_local(spark, found["topics"], schemas.TOPICS),
-            partitions=_local(spark, partitions, schemas.PARTITIONS),
-            configs=configs,
-            rows=partitions.num_rows,
-        ),
-        whole=replace(near, partitions=near.partitions.where(newest), configs=configs),
     )
 
 

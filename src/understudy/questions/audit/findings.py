@@ -48,13 +48,13 @@ def findings(
     told: History,
     rules: RuleSet,
     *,
-    whole: Snapshots | None = None,
+    load: DataFrame | None = None,
     standing: Sequence[DataFrame] = (),
 ) -> DataFrame:
     """What the asked snapshots of *places* break; *snapshots* also has those looked back at.
 
-    *whole* has all partitions, where *snapshots* only has those in question; *standing* is what is
-    known to be broken by the others.
+    Where *snapshots* only has the partitions in question, *standing* is what is known to be broken
+    by the others, and *load* what brokers have of all.
     """
 
     def rows_of(subject: Subject, chosen: Sequence[Rule]) -> DataFrame:
@@ -64,9 +64,9 @@ def findings(
         if subject == "change":
             return facts.unexplained(told.divergences, places)
         if subject == "broker":
-            with_load = any(name in rule.when for rule in chosen for name in _LOAD_COLUMNS)
-            of = (whole or snapshots) if with_load else None
-            return facts.brokers(snapshots, places, of=of)
+            has_load = looks_at_load(rules)
+            of_all = facts.load(snapshots, places) if has_load and load is None else load
+            return facts.brokers(snapshots, places, of_all if has_load else None)
         return facts.whole(snapshots, places)
 
     broken = [
@@ -87,6 +87,10 @@ def findings(
         racks, on=list(_BROKER_KEY), how="left"
     )
     return schemas.conform(with_racks, schemas.FINDINGS)
+
+
+def looks_at_load(rules: RuleSet) -> bool:
+    return any(name in rule.when for rule in rules.about("broker") for name in _LOAD_COLUMNS)
 
 
 def _broken(rows: DataFrame, subject: Subject, rules: Sequence[Rule]) -> DataFrame:

@@ -58,17 +58,18 @@ class History:
 def told(
     snapshots: Snapshots,
     history: Sequence[Listed] | None = None,
-    whole: Snapshots | None = None,
+    followed: DataFrame | None = None,
 ) -> History:
     """All there is to tell, computed once; the caller closes it.
 
     *history* is the list of the snapshots, where the caller knows it better than these tell.
-    *whole* has all partitions, where *snapshots* only has those that something may have become of.
+    *followed* is what :func:`~understudy.questions.history.feed.followed_brokers` says of all
+    partitions, where *snapshots* only has those that something may have become of.
     """
     if snapshots.rows is None or snapshots.rows > FEW_ROWS:
-        done = kept(_passed(snapshots, history, whole))
+        done = kept(_passed(snapshots, history, followed))
     else:
-        done = _told_here(snapshots, history, whole)
+        done = _told_here(snapshots, history, followed)
     return History(**{name: _table(done, name) for name in _TABLES}, held=done)
 
 
@@ -106,18 +107,18 @@ _OUTPUT: Final = T.StructType(
 def _passed(
     snapshots: Snapshots,
     history: Sequence[Listed] | None = None,
-    whole: Snapshots | None = None,
+    followed: DataFrame | None = None,
 ) -> DataFrame:
-    return feed(snapshots, history, whole).mapInArrow(_tell, _OUTPUT)
+    return feed(snapshots, history, followed).mapInArrow(_tell, _OUTPUT)
 
 
 def _told_here(
-    snapshots: Snapshots, history: Sequence[Listed] | None, whole: Snapshots | None
+    snapshots: Snapshots, history: Sequence[Listed] | None, followed: DataFrame | None
 ) -> DataFrame:
     import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
 
     known = listed(snapshots.snapshots) if history is None else history
-    rows = _batches(_rows(few.bursts(snapshots, known, whole)))
+    rows = _batches(_rows(few.bursts(snapshots, known, followed)))
     return snapshots.snapshots.sparkSession.createDataFrame(pa.Table.from_batches(rows), _OUTPUT)
 
 

@@ -53,17 +53,18 @@ _MAY_BE_UNKNOWN: Final = ("leader_epoch", "partition_epoch")
 def feed(
     snapshots: Snapshots,
     history: Sequence[Listed] | None = None,
-    whole: Snapshots | None = None,
+    followed: DataFrame | None = None,
 ) -> DataFrame:
     """Rows for :func:`bursts`: those of one burst in one partition, one interval after the other.
 
     *history* is the list of the snapshots, where the caller knows it better than these tell.
-    *whole* has all partitions, where *snapshots* only has those that something may have become of.
+    *followed* is what :func:`followed_brokers` says of all partitions, where *snapshots* only has
+    those that something may have become of.
     """
     spark = snapshots.snapshots.sparkSession
     numbers = numbered(spark, listed(snapshots.snapshots) if history is None else history)
     settled = with_unknown(snapshots)
-    known = _known(settled, numbers, whole or settled)
+    known = _known(settled, numbers, followed)
     topics = steps(_sized(settled), ["topic"], numbers).where("NOT (before <=> after)")
     kinds = {
         "side": _sides(known),
@@ -144,14 +145,14 @@ def may_change(row: str) -> str:
         OR coalesce(array_contains({row}offline_dirs, {row}leader), false))"""
 
 
-def _known(settled: Snapshots, numbers: DataFrame, whole: Snapshots) -> DataFrame:
+def _known(settled: Snapshots, numbers: DataFrame, followed: DataFrame | None) -> DataFrame:
     """One row per snapshot: what it says of the whole cluster, in lists as long as its brokers.
 
     ``steady`` are the brokers that are as they were a snapshot earlier, and alive.
     """
     broker = struct(**{name: name for name in BROKER})
     setting = struct(**{name: name for name in SETTING})
-    followed = followed_brokers(whole.partitions)
+    followed = followed_brokers(settled.partitions) if followed is None else followed
     found = {
         "brokers": settled.brokers.selectExpr(*SNAPSHOT_KEY, f"{broker} AS found"),
         "settings": settled.configs.where(DECISIVE).selectExpr(

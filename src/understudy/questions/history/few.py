@@ -12,6 +12,8 @@ from itertools import groupby, pairwise
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pyspark.sql import DataFrame
+
 from understudy.frames import collected
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.history.feed import (
@@ -35,7 +37,7 @@ _Rows = Mapping[_Key, Sequence[Row]]
 
 
 def bursts(
-    snapshots: Snapshots, history: Sequence[Listed], whole: Snapshots | None = None
+    snapshots: Snapshots, history: Sequence[Listed], followed: DataFrame | None = None
 ) -> Iterator[tuple[str, Burst]]:
     """The bursts of a *history*, each with the name of its cluster."""
     settled = with_unknown(snapshots)
@@ -45,7 +47,7 @@ def bursts(
         "settings": settled.configs.where(DECISIVE),
         "topics": settled.topics,
         "partitions": settled.partitions,
-        "followed": followed_brokers((whole or snapshots).partitions),
+        "followed": followed_brokers(snapshots.partitions) if followed is None else followed,
     }
     tables = {name: _by_snapshot(table) for name, table in collected(frames).items()}
     for cluster, listed in groupby(history, attrgetter("cluster")):
