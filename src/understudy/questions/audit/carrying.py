@@ -42,9 +42,6 @@ _PLACES: Final = T.StructType(
     ]
 )
 _TOPICS: Final = T.StructType([T.StructField(n, schemas.STRING) for n in ("cluster", "topic")])
-_REDUCED: Final = {
-    name: schema for name, schema in schemas.SNAPSHOT_TABLES.items() if name != "provenance"
-}
 _KEY: Final = ("cluster", "topic", "partition")
 _NEVER_THE_SAME: Final = ("snapshot_id", "taken_at", "content_digest")
 # What the rules look for that look back at a partition that is as it was: a broker that stays away,
@@ -115,6 +112,7 @@ def carried(
         return None
     places = _placed(spark, calm)
     near = there if len(calm) == len(todo) else there.only(places)
+    near = replace(near, **_settled(snapshots=near.snapshots, brokers=near.brokers))
     steady = _steady(near, places)
     asked = {each.asked[0].snapshot_id for each in calm}
     newest = replace(near, partitions=near.partitions.where(F.col("snapshot_id").isin(asked)))
@@ -126,14 +124,10 @@ def carried(
             "records": _records(near.partitions, places, steady),
             "changed": _changed(near, places),
             **of_brokers,
-            "snapshots": near.snapshots,
-            "brokers": near.brokers,
         }
     )
-    records, changed = (
-        found["records"],
-        {tuple(row.values()) for row in found["changed"].to_pylist()},
-    )
+    records = found["records"]
+    changed = {(row["cluster"], row["topic"]) for row in found["changed"].to_pylist()}
     restless = {cluster for cluster, topic in changed if topic is None}
     calm = [each for each in calm if each.cluster not in restless]
     if not calm or max(len(changed), records.num_rows) > FEW_ROWS:
@@ -145,16 +139,14 @@ def carried(
         return None
     partitions = _of_each(records, calm)
     named = {*topics, *zip(*(partitions[name].to_pylist() for name in _TOPICS.names), strict=True)}
-    found |= _about(near, small_frame(spark, sorted(named), _TOPICS))
-    found["partitions"] = partitions
-    tables: dict[str, Any] = {
-        name: _local(spark, found[name], schema) for name, schema in _REDUCED.items()
-    }
-    return Carried(
-        todo=calm,
-        snapshots=replace(near, **tables, rows=partitions.num_rows),
-        **{name: _local(spark, found[name], frame.schema) for name, frame in of_brokers.items()},
+    in_question = replace(
+        near,
+        **_settled(**_about(near, small_frame(spark, sorted(named), _TOPICS))),
+        partitions=_local(near.partitions, partitions),
+        rows=partitions.num_rows,
     )
+    known = {name: _local(frame, found[name]) for name, frame in of_brokers.items()}
+    return Carried(calm, in_question, **known)
 
 
 def _goes_on(history: History) -> bool:
@@ -270,22 +262,25 @@ def _grown(records: pa.Table) -> set[Topic]:
     return {key[:2] for key, is_same in is_as_large.items() if not is_same}
 
 
-def _about(near: Snapshots, topics: DataFrame) -> dict[str, pa.Table]:
+def _about(near: Snapshots, topics: DataFrame) -> dict[str, DataFrame]:
     """What is said of these *topics*, and settings of more than a topic."""
     is_named = F.broadcast(topics.withColumnRenamed("topic", "name"))
     of_topics = near.configs.where("scope = 'topic'").join(is_named, ["cluster", "name"], "semi")
     of_all = near.configs.where("scope != 'topic'")
-    return collected(
-        {
-            "topics": near.topics.join(F.broadcast(topics), _TOPICS.names, "semi"),
-            "configs": of_all.unionByName(of_topics),
-        }
-    )
+    return {
+        "topics": near.topics.join(F.broadcast(topics), _TOPICS.names, "semi"),
+        "configs": of_all.unionByName(of_topics),
+    }
 
 
-def _local(spark: SparkSession, rows: pa.Table, schema: T.StructType) -> DataFrame:
+def _settled(**frames: DataFrame) -> dict[str, Any]:
+    """The same few rows, computed."""
+    return {name: _local(frames[name], rows) for name, rows in collected(frames).items()}
+
+
+def _local(frame: DataFrame, rows: pa.Table) -> DataFrame:
     """In one task: what is so little is joined and grouped without a shuffle."""
-    return spark.createDataFrame(rows.select(schema.names), schema).coalesce(1)
+    return frame.sparkSession.createDataFrame(rows, frame.schema).coalesce(1)
 
 
 def _of_each(records: pa.Table, calm: Iterable[History]) -> pa.Table:
