@@ -88,16 +88,15 @@ def settled(frame: DataFrame, found: pa.Table | None = None) -> DataFrame:
     return frame.sparkSession.createDataFrame(rows, frame.schema)
 
 
-def collected(frames: Mapping[str, DataFrame]) -> dict[str, pa.Table]:
+def collected(spark: SparkSession, frames: Mapping[str, DataFrame]) -> dict[str, pa.Table]:
     """The rows of each of these; they are few, and asking for them one by one would be waiting."""
-    spark = next(iter(frames.values())).sparkSession
 
     @inheritable_thread_target(spark)
-    def rows(frame: DataFrame) -> pa.Table:
-        return frame.toArrow()
+    def rows(name: str) -> pa.Table:
+        return frames[name].toArrow()
 
     with ThreadPoolExecutor(len(frames)) as threads:
-        return dict(zip(frames, threads.map(rows, frames.values()), strict=True))
+        return dict(zip(frames, threads.map(rows, frames), strict=True))
 
 
 def kept(frame: DataFrame, *, scenarios: int = 1, rows: int | None = None) -> DataFrame:

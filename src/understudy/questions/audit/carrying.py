@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 
 from understudy import schemas
 from understudy.controller.profiles import KRAFT
-from understudy.frames import FEW_ROWS, collected, small_frame
+from understudy.frames import FEW_ROWS, Tables, collected, small_frame
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.audit import audit, facts
 from understudy.questions.audit.audit import Rest
@@ -44,9 +44,8 @@ _PLACES: Final = T.StructType(
 _TOPICS: Final = T.StructType([T.StructField(n, schemas.STRING) for n in ("cluster", "topic")])
 _KEY: Final = ("cluster", "topic", "partition")
 _NEVER_THE_SAME: Final = ("snapshot_id", "taken_at", "content_digest")
-# What the rules look for that look back at a partition that is as it was: a broker that stays away,
-# and a replica that stays behind.
-# Of KRaft the first partition of a topic bounds the min ISR of all.
+# What rules that look back can find of a partition that is as it was: a broker that stays away, and
+# a replica that stays behind. And in KRaft the first partition bounds the min ISR of its topic.
 _IN_QUESTION: Final = (
     f"coalesce({may_change('')} OR size(isr) < size(replicas)"
     " OR (is_kraft AND partition = 0), true)"
@@ -64,6 +63,7 @@ class Carried:
     """The partitions in question and what belongs to them; all the snapshots and brokers."""
     followed: DataFrame
     load: DataFrame | None = None
+    """What brokers follow, lead and hold of all partitions."""
 
     def rest(self, rules: RuleSet, found: DataFrame) -> Rest:
         """What is known of all other partitions, of which that was *found* a snapshot earlier."""
@@ -105,31 +105,32 @@ def carried(
 ) -> Carried | None:
     """Of the histories whose newest snapshot differs little from the one before; *there* has both.
 
-    None where there are none, or where they differ more than this process should hold.
+    None where there are none, or where more is in question than this process should hold.
     """
-    calm = [each for each in todo if _goes_on(each)]
-    if not calm:
+    going_on = [each for each in todo if _goes_on(each)]
+    if not going_on:
         return None
-    places = _placed(spark, calm)
-    near = there if len(calm) == len(todo) else there.only(places)
-    near = replace(near, **_settled(snapshots=near.snapshots, brokers=near.brokers))
+    places = _placed(spark, going_on)
+    near = there if len(going_on) == len(todo) else there.only(places)
+    near = replace(near, **_settled(spark, snapshots=near.snapshots, brokers=near.brokers))
     steady = _steady(near, places)
-    asked = {each.asked[0].snapshot_id for each in calm}
+    asked = sorted({each.asked[0].snapshot_id for each in going_on})
     newest = replace(near, partitions=near.partitions.where(F.col("snapshot_id").isin(asked)))
-    load = facts.load(newest, audit.places(spark, calm)) if looks_at_load(rules) else None
-    of_brokers = {"followed": followed_brokers(newest.partitions)}
-    of_brokers |= {"load": load} if load is not None else {}
-    found = collected(
+    queries = Tables(
         {
-            "records": _records(near.partitions, places, steady),
-            "changed": _changed(near, places),
-            **of_brokers,
+            "records": lambda: _records(near.partitions, places, steady),
+            "changed": lambda: _changed(near, places),
+            "followed": lambda: followed_brokers(newest.partitions),
+            "load": lambda: facts.load(newest, audit.places(spark, going_on)),
         }
     )
+    if not looks_at_load(rules):
+        queries = queries.only(("records", "changed", "followed"))
+    found = collected(spark, queries)
     records = found["records"]
     changed = {(row["cluster"], row["topic"]) for row in found["changed"].to_pylist()}
     restless = {cluster for cluster, topic in changed if topic is None}
-    calm = [each for each in calm if each.cluster not in restless]
+    calm = [each for each in going_on if each.cluster not in restless]
     if not calm or max(len(changed), records.num_rows) > FEW_ROWS:
         return None
     topics = {each for each in {*changed, *_grown(records)} if each[0] not in restless}
@@ -141,11 +142,12 @@ def carried(
     named = {*topics, *zip(*(partitions[name].to_pylist() for name in _TOPICS.names), strict=True)}
     in_question = replace(
         near,
-        **_settled(**_about(near, small_frame(spark, sorted(named), _TOPICS))),
+        **_settled(spark, **_about(near, small_frame(spark, sorted(named), _TOPICS))),
         partitions=_local(near.partitions, partitions),
         rows=partitions.num_rows,
     )
-    known = {name: _local(frame, found[name]) for name, frame in of_brokers.items()}
+    of_brokers = [name for name in ("followed", "load") if name in queries]
+    known = {name: _local(queries[name], found[name]) for name in of_brokers}
     return Carried(calm, in_question, **known)
 
 
@@ -273,9 +275,9 @@ def _about(near: Snapshots, topics: DataFrame) -> dict[str, DataFrame]:
     }
 
 
-def _settled(**frames: DataFrame) -> dict[str, Any]:
+def _settled(spark: SparkSession, **frames: DataFrame) -> dict[str, Any]:
     """The same few rows, computed."""
-    return {name: _local(frames[name], rows) for name, rows in collected(frames).items()}
+    return {name: _local(frames[name], rows) for name, rows in collected(spark, frames).items()}
 
 
 def _local(frame: DataFrame, rows: pa.Table) -> DataFrame:

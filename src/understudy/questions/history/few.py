@@ -40,6 +40,7 @@ def bursts(
     snapshots: Snapshots, history: Sequence[Listed], followed: DataFrame | None = None
 ) -> Iterator[tuple[str, Burst]]:
     """The bursts of a *history*, each with the name of its cluster."""
+    spark = snapshots.snapshots.sparkSession
     settled = with_unknown(snapshots)
     frames = {
         "snapshots": settled.snapshots,
@@ -49,7 +50,7 @@ def bursts(
         "partitions": settled.partitions,
         "followed": followed_brokers(snapshots.partitions) if followed is None else followed,
     }
-    tables = {name: _by_snapshot(table) for name, table in collected(frames).items()}
+    tables = {name: _by_snapshot(table) for name, table in collected(spark, frames).items()}
     for cluster, listed in groupby(history, attrgetter("cluster")):
         sides = [_Moment(each, tables) for each in listed]
         steps = [(new.listed.burst, _interval(old, new)) for old, new in pairwise(sides)]
