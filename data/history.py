@@ -60,8 +60,12 @@ def write_history(
 def _at(table: DataFrame, name: str, numbers: tuple[int, int], period: int) -> DataFrame:
     """The rows of *table* in each of these snapshots."""
     each = F.explode(F.sequence(F.lit(numbers[0]), F.lit(numbers[1])))
-    rows = table.withColumn("number", each).withColumn(
-        "snapshot_id", F.format_string("s%06d", "number")
+    # One snapshot after the other, as documents are loaded.
+    order = [column for column in ("topic", "partition") if column in table.columns]
+    rows = (
+        table.withColumn("number", each)
+        .withColumn("snapshot_id", F.format_string("s%06d", "number"))
+        .sortWithinPartitions("number", *order)
     )
     if name == "snapshots":
         return rows.selectExpr(

@@ -152,7 +152,7 @@ def write_store(
     return publish(spark, root, run, tables, verdict="none")
 
 
-def _roll(shape: Shape, purpose: str, sides: int, *keys: str) -> Column:
+def _roll(shape: Shape, purpose: str, sides: int | Column, *keys: str) -> Column:
     """A number from 0 to *sides* - 1 that depends on nothing but its arguments."""
     columns = [F.col(key) for key in keys]
     return F.pmod(F.xxhash64(F.lit(f"{shape.seed}:{purpose}"), *columns), F.lit(sides))
@@ -364,23 +364,14 @@ def _partitions(listing: DataFrame, shape: Shape) -> DataFrame:
 
 
 def _replicas(shape: Shape, *keys: str) -> Column:
-    """Distinct brokers on distinct racks.
-
-    The offsets from the first replica all differ, and differ modulo the number of racks as well.
-    """
+    """Brokers on distinct racks, the first of them on any, the others on the racks that follow."""
+    racks = min(shape.racks, shape.brokers)
     first = _roll(shape, "replica 0", shape.brokers, *keys)
-    offsets = [
-        F.lit(follower)
-        + shape.racks
-        * _roll(
-            shape,
-            f"replica {follower}",
-            (shape.brokers - 1 - follower) // shape.racks + 1,
-            *keys,
-        )
-        for follower in range(1, shape.rf)
-    ]
-    positions = [first, *(F.pmod(first + offset, F.lit(shape.brokers)) for offset in offsets)]
+    positions = [first]
+    for follower in range(1, shape.rf):
+        rack = F.pmod(first + follower, F.lit(racks))
+        in_rack = F.floor((shape.brokers - 1 - rack) / racks) + 1
+        positions.append(rack + racks * _roll(shape, f"replica {follower}", in_rack, *keys))
     return F.array(*((position + 1).cast("int") for position in positions))
 
 

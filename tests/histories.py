@@ -11,6 +11,7 @@ from random import Random
 from clusters import Document, random_cluster
 
 REAL = Path(__file__).parent / "data" / "real"
+_SPARE = 6  # a broker without replicas, which is dead at first
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -38,6 +39,101 @@ def random_history(dice: Random, cluster: str, length: int) -> list[Document]:
         at += timedelta(seconds=dice.choice([1, 9, 10, 15, 45, 3600]))
         docs.append(_later(dice, docs[-1], number, at))
     return docs
+
+
+def quiet_history(dice: Random, cluster: str, length: int) -> list[Document]:
+    """One cluster at successive instants; hardly anything happens, and mostly to few partitions."""
+    kraft = dice.random() < 0.5
+    doc: Document = {
+        "mode": "zk",
+        "release": "3.9",
+        "controller": {"id": 1, "epoch": 3},
+        "configs": {"min.insync.replicas": "2"},
+        "brokers": [
+            {"id": broker, "epoch": broker, "rack": f"r{broker % 2}", "alive": broker != _SPARE}
+            for broker in range(1, _SPARE + 1)
+        ],
+        "topics": [_quiet_topic(dice, f"topic-{n}") for n in range(4)],
+    }
+    docs = [_dated(doc, cluster, 0, START, kraft=kraft)]
+    at = START
+    for number in range(1, length):
+        at += timedelta(seconds=dice.choice([5, 45, 3600, 40_000]))
+        new: Document = json.loads(json.dumps(docs[-1]))
+        new |= {"snapshot_id": f"s{number:03}", "taken_at": at.isoformat()}
+        for happened in dice.choices([*_HAPPENINGS, _nothing], k=2):
+            happened(dice, new)
+        docs.append(new)
+    return docs
+
+
+def _quiet_topic(dice: Random, name: str) -> Document:
+    parts = [_quiet_partition(dice, number) for number in range(dice.randint(1, 5))]
+    return {"name": name, "id": "A" * 22, "configs": {}, "partitions": parts}
+
+
+def _quiet_partition(dice: Random, number: int) -> Document:
+    replicas = dice.sample(range(1, _SPARE), dice.choice([1, 2, 3, 3, 3]))
+    state = {"leader": replicas[0], "leader_epoch": 3, "isr": replicas, "partition_epoch": 9}
+    state |= {"controller_epoch": 3, "recovery": 0}
+    return {"partition": number, "replicas": replicas, "state": state}
+
+
+def _nothing(_dice: Random, _doc: Document) -> None:
+    pass
+
+
+def _some_change(dice: Random, doc: Document) -> None:
+    for topic in doc["topics"]:
+        for part in topic["partitions"]:
+            if dice.random() < 0.2:
+                _change(dice, part)
+
+
+def _a_topic_grows(dice: Random, doc: Document) -> None:
+    parts = dice.choice(doc["topics"])["partitions"]
+    parts.append(_quiet_partition(dice, len(parts)))
+
+
+def _a_topic_comes(dice: Random, doc: Document) -> None:
+    doc["topics"].append(_quiet_topic(dice, f"topic-{doc['snapshot_id']}"))
+
+
+def _a_topic_goes(dice: Random, doc: Document) -> None:
+    doc["topics"].pop(dice.randrange(len(doc["topics"])))
+
+
+def _a_topic_is_another(dice: Random, doc: Document) -> None:
+    dice.choice(doc["topics"])["id"] = "B" * 21 + "A"
+
+
+def _a_setting_changes(dice: Random, doc: Document) -> None:
+    dice.choice(doc["topics"])["configs"] = {"min.insync.replicas": str(dice.randint(1, 4))}
+
+
+def _a_first_partition_moves(dice: Random, doc: Document) -> None:
+    """What of KRaft bounds the min ISR of all partitions of the topic."""
+    part = dice.choice(doc["topics"])["partitions"][0]
+    part["replicas"] = [*(r for r in part["replicas"] if r != _SPARE), _SPARE][-2:]
+    part["state"] |= {"isr": part["replicas"], "leader": part["replicas"][0]}
+    part["state"]["partition_epoch"] += 1
+
+
+def _the_controller_fails(dice: Random, doc: Document) -> None:
+    doc["controller"]["epoch"] += dice.randint(1, 2)
+
+
+def _a_broker_goes_or_comes(dice: Random, doc: Document) -> None:
+    broker = dice.choice(doc["brokers"])
+    flag = "fenced" if doc["mode"] == "kraft" else "alive"
+    broker[flag] = not broker[flag]
+
+
+_HAPPENINGS = (
+    *(_some_change, _some_change, _a_topic_grows, _a_topic_comes, _a_topic_goes),
+    *(_a_topic_is_another, _a_setting_changes, _a_first_partition_moves),
+    *(_the_controller_fails, _a_broker_goes_or_comes),
+)
 
 
 def _dated(doc: Document, cluster: str, number: int, at: datetime, *, kraft: bool) -> Document:

@@ -7,10 +7,11 @@ readers then see is what one audit of everything would have shown, whatever came
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import reduce
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +22,7 @@ from understudy import publish, schemas, sources, superseding
 from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
 from understudy.progress import Progress
-from understudy.questions.audit import audit, exposure, ledger
+from understudy.questions.audit import audit, carrying, exposure, ledger
 from understudy.questions.audit.ledger import History, Key, Seen
 from understudy.questions.audit.rule_set import RuleSet
 from understudy.report.tables import amount
@@ -182,12 +183,39 @@ def _judge(
         snapshots, needed = given.read, given.read.only(small_frame(spark, keys, _KEYS))
     try:
         refused = {} if given.read is None else {"quarantine": given.read.quarantine}
-        with closing(audit.judged(spark, needed, todo, rules)) as found:
-            counts = publish.write(spark, out, run, {**found.tables, **refused}, on_table=tell)
+        with ExitStack() as held:
+            tables = [
+                held.enter_context(closing(found)).tables
+                for found in _judged(spark, needed, out, todo, rules)
+            ]
+            of_all = {
+                name: reduce(DataFrame.unionAll, (each[name] for each in tables))
+                for name in tables[0]
+            }
+            counts = publish.write(spark, out, run, {**of_all, **refused}, on_table=tell)
         return counts, audit.brokers_up(needed)
     finally:
         if given.read is None:
             snapshots.close()
+
+
+def _judged(
+    spark: SparkSession, needed: Snapshots, out: str, todo: Sequence[History], rules: RuleSet
+) -> Iterator[audit.Judged]:
+    """What is found: where little changed by a look at that, in all other clusters by all rules."""
+    carried = carrying.carried(spark, needed, todo, rules)
+    if carried is not None:
+        owners = carried.owners()
+        before = publish.read_runs(
+            spark, out, superseding.FINDINGS, sorted({run for *_, run in owners})
+        )
+        held = F.broadcast(small_frame(spark, owners, _OWNERS))
+        known = before.join(held, on=[*SNAPSHOT_KEY, "run_id"], how="left_semi")
+        rest = carried.rest(rules, known)
+        yield audit.judged(spark, carried.snapshots, carried.todo, rules, rest)
+        todo = [history for history in todo if history not in carried.todo]
+    if todo:
+        yield audit.judged(spark, needed, todo, rules)
 
 
 def _known(spark: SparkSession, out: str, rules: str) -> DataFrame | None:

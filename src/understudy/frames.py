@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial, reduce
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark import StorageLevel
+from pyspark import StorageLevel, inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
@@ -117,6 +118,17 @@ def settled(frame: DataFrame, found: pa.Table | None = None) -> DataFrame:
     """
     rows = frame.toArrow() if found is None else found
     return frame.sparkSession.createDataFrame(rows, frame.schema)
+
+
+def collected(spark: SparkSession, frames: Mapping[str, DataFrame]) -> dict[str, pa.Table]:
+    """The rows of each of these; they are few, and asking for them one by one would be waiting."""
+
+    @inheritable_thread_target(spark)
+    def rows(name: str) -> pa.Table:
+        return frames[name].toArrow()
+
+    with ThreadPoolExecutor(len(frames)) as threads:
+        return dict(zip(frames, threads.map(rows, frames), strict=True))
 
 
 def kept(frame: DataFrame, *, scenarios: int = 1, rows: int | None = None) -> DataFrame:

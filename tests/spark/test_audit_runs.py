@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,10 +17,12 @@ from pyspark.sql import functions as F
 
 from clusters import Document, cluster, partition
 from commands import told
-from histories import random_history
+from histories import quiet_history, random_history
 from understudy import auditing, publish, sources, superseding
 from understudy.auditing import Asked, Done
-from understudy.questions.audit.rule_set import parse
+from understudy.questions.audit import carrying, ledger
+from understudy.questions.audit.rule_set import RuleSet, parse
+from understudy.snapshot import Snapshots
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 TABLES = superseding.TABLES
@@ -104,6 +107,50 @@ def test_whatever_comes_when_in_the_end_it_is_as_all_at_once(
     assert everything.standing.verdict == auditing.FAILS
     expected = shown(spark, full)
     assert shown(spark, out) == expected
+
+
+SILENCING = """
+[[silence]]
+rule = "rf-one"
+until = 2026-01-01
+reason = "until the next day"
+"""
+
+
+def test_where_little_happened_only_that_is_looked_at(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, dice = Asked(parse(SILENCING, "silencing.toml")), Random(7)
+    histories = [quiet_history(dice, f"c{number:02}", 5) for number in range(12)]
+    store, out, full = (str(tmp_path / name) for name in ("store", "out", "full"))
+    looked_at, there = Counter[str](), 0
+
+    def spied(
+        spark: SparkSession, there: Snapshots, todo: Sequence[ledger.History], rules: RuleSet
+    ) -> carrying.Carried | None:
+        found = carried(spark, there, todo, rules)
+        if found is not None:
+            keys = found.snapshots.partitions.select("cluster", "topic", "partition").distinct()
+            looked_at.update(row.cluster for row in keys.collect())
+            looked_at.update({history.cluster: 0 for history in found.todo})
+        return found
+
+    carried = carrying.carried
+    monkeypatch.setattr(carrying, "carried", spied)
+    for number, (begin, end) in enumerate(((0, 3), (3, 4), (4, 5))):
+        new = [doc for docs in histories for doc in docs[begin:end]]
+        load(spark, store, file_of(tmp_path, f"batch-{number}", new), number)
+        assert audit(spark, out, store, asked=asked).judged == len(new)
+        if number:
+            there += sum(len(topic["partitions"]) for doc in new for topic in doc["topics"])
+    assert len(looked_at) > len(histories) / 2
+    assert 0 < looked_at.total() < there / 2
+    monkeypatch.setattr(carrying, "carried", lambda *_: None)
+    docs = [doc for docs in histories for doc in docs]
+    audit(spark, full, file_of(tmp_path, "all", docs), asked=asked)
+    expected, carried_on = shown(spark, full), shown(spark, out)
+    for name in TABLES:
+        assert carried_on[name] == expected[name], name
 
 
 def test_one_more_snapshot_is_judged_as_with_all_the_others(

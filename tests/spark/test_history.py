@@ -79,9 +79,9 @@ def snapshots(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
         yield read
 
 
-@pytest.fixture(scope="module")
-def told(snapshots: Snapshots) -> Told:
-    with closing(answer.told(snapshots)) as found:
+@pytest.fixture(scope="module", params=[None, 1], ids=["by Spark", "in this process"])
+def told(request: pytest.FixtureRequest, snapshots: Snapshots) -> Told:
+    with closing(answer.told(replace(snapshots, rows=request.param))) as found:
         frames = {name: getattr(found, name) for name in TABLES}
         for name, frame in frames.items():
             assert frame.schema.simpleString() == TABLES[name].simpleString()

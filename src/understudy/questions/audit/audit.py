@@ -139,19 +139,43 @@ class Judged:
         self.history.close()
 
 
+@dataclass(frozen=True)
+class Rest:
+    """What is known of the partitions that are not in question, or of all."""
+
+    followed: DataFrame | None = None
+    load: DataFrame | None = None
+    standing: Sequence[DataFrame] = ()
+
+
 def judged(
-    spark: SparkSession, snapshots: Snapshots, todo: Sequence[ledger.History], rules: RuleSet
+    spark: SparkSession,
+    snapshots: Snapshots,
+    todo: Sequence[ledger.History],
+    rules: RuleSet,
+    rest: Rest | None = None,
 ) -> Judged:
-    """What the snapshots that *todo* asks for break, and how each came from the one before."""
-    places = small_frame(spark, [row for each in todo for row in _places(each)], facts.PLACES)
-    history = told(snapshots, [row for each in todo for row in _listed(each)])
-    asked = F.broadcast(places.where("is_asked").select(*SNAPSHOT_KEY))
+    """What the snapshots that *todo* asks for break, and how each came from the one before.
+
+    Where *snapshots* only has the partitions in question, *rest* tells of the others.
+    """
+    rest = rest or Rest()
+    where = places(spark, todo)
+    history = told(snapshots, [row for each in todo for row in _listed(each)], rest.followed)
+    asked = F.broadcast(where.where("is_asked").select(*SNAPSHOT_KEY))
     of_history = {
         name: getattr(history, name).join(asked, on=list(SNAPSHOT_KEY), how="left_semi")
         for name in superseding.HISTORY
     }
-    found = finding.findings(snapshots, places, history, rules)
+    found = finding.findings(
+        snapshots, where, history, rules, load=rest.load, standing=rest.standing
+    )
     return Judged({"findings": found, **of_history}, history)
+
+
+def places(spark: SparkSession, todo: Iterable[ledger.History]) -> DataFrame:
+    """Where each snapshot stands in the history of its cluster."""
+    return small_frame(spark, [row for each in todo for row in _places(each)], facts.PLACES)
 
 
 def brokers_up(snapshots: Snapshots) -> dict[Key, int]:
@@ -163,17 +187,19 @@ def brokers_up(snapshots: Snapshots) -> dict[Key, int]:
 
 
 def _listed(todo: ledger.History) -> list[Listed]:
-    """All that is there of a history, as far as it can be compared."""
-    there = {seen.key for seen in (*todo.asked, *todo.needed)}
+    """The bursts that are asked about, and the snapshot before each."""
+    keys = {seen.key for seen in (*todo.asked, *todo.needed)}
+    there = [seen for seen in todo.complete if seen.key in keys]
+    burst_of = [todo.bursts[seen.snapshot_id] for seen in there]
+    asked = {todo.bursts.get(seen.snapshot_id) for seen in todo.asked}
     return [
-        Listed(*seen.key, seen.controller_id, seen.controller_epoch, todo.bursts[seen.snapshot_id])
-        for seen in todo.complete
-        if seen.key in there
+        Listed(*seen.key, seen.controller_id, seen.controller_epoch, burst)
+        for seen, burst, following in zip(there, burst_of, [*burst_of[1:], None], strict=True)
+        if burst in asked or (following is not None and following in asked)
     ]
 
 
 def _places(todo: ledger.History) -> list[tuple[Any, ...]]:
-    """Where each snapshot stands in the history of its cluster."""
     number = {seen.snapshot_id: n for n, seen in enumerate(todo.complete)}
     asked = {seen.key for seen in todo.asked}
 

@@ -95,17 +95,15 @@ def unexplained(divergences: DataFrame, places: DataFrame) -> DataFrame:
     )
 
 
-def brokers(snapshots: Snapshots, places: DataFrame, *, with_load: bool) -> DataFrame:
-    """One row per broker and snapshot, with what it leads and follows if that is asked for.
+def brokers(snapshots: Snapshots, places: DataFrame, load: DataFrame | None) -> DataFrame:
+    """One row per broker and snapshot, with what it leads and follows if that *load* is given.
 
     With that, also those that hold replicas and are not registered: in ZooKeeper mode the dead.
     """
     found = snapshots.brokers
-    if with_load:
+    if load is not None:
         counts = [f"coalesce({name}, 0) AS {name}" for name in _LOAD]
-        found = found.join(
-            _load(snapshots, places), on=[*SNAPSHOT_KEY, "broker_id"], how="full"
-        ).selectExpr(
+        found = found.join(load, on=[*SNAPSHOT_KEY, "broker_id"], how="full").selectExpr(
             *(name for name in found.columns if name != "alive"),
             "coalesce(alive, false) AS alive",
             *counts,
@@ -130,7 +128,21 @@ def brokers(snapshots: Snapshots, places: DataFrame, *, with_load: bool) -> Data
         f"{returned} AS returned",
         f"count_if({returned}) {here} AS returned_together",
     )
-    return known.selectExpr("*", f"sum(leaders) {here} AS all_leaders") if with_load else known
+    return known if load is None else known.selectExpr("*", f"sum(leaders) {here} AS all_leaders")
+
+
+def load(snapshots: Snapshots, places: DataFrame) -> DataFrame:
+    """Per asked snapshot and broker, how many partitions it leads and follows, and how."""
+    judged = _judged(snapshots, places).where("is_asked AND has_state")
+    replicas = judged.selectExpr(
+        *SNAPSHOT_KEY,
+        *("replicas", "leader", "is_led", "isr"),
+        "exists(replicas, r -> r != leader AND NOT array_contains(idle_replicas, r)) AS has_others",
+        "explode(replicas) AS broker_id",
+    )
+    return replicas.groupBy(*SNAPSHOT_KEY, "broker_id").agg(
+        *(F.expr(f"count_if({condition}) AS {name}") for name, condition in _LOAD.items())
+    )
 
 
 def whole(snapshots: Snapshots, places: DataFrame) -> DataFrame:
@@ -215,18 +227,4 @@ def _beside(df: DataFrame, keys: tuple[str, ...], remembered: tuple[str, ...]) -
         *df.columns,
         f"get(filter({steps}, s -> s.number = number - 1), 0) AS before",
         f"get(filter({steps}, s -> s.number = number - 2), 0) AS earlier",
-    )
-
-
-def _load(snapshots: Snapshots, places: DataFrame) -> DataFrame:
-    """Per snapshot and broker, how many partitions it leads and follows, and how."""
-    judged = _judged(snapshots, places).where("is_asked AND has_state")
-    replicas = judged.selectExpr(
-        *SNAPSHOT_KEY,
-        *("replicas", "leader", "is_led", "isr"),
-        "exists(replicas, r -> r != leader AND NOT array_contains(idle_replicas, r)) AS has_others",
-        "explode(replicas) AS broker_id",
-    )
-    return replicas.groupBy(*SNAPSHOT_KEY, "broker_id").agg(
-        *(F.expr(f"count_if({condition}) AS {name}") for name, condition in _LOAD.items())
     )

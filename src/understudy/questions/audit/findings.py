@@ -42,12 +42,40 @@ _SILENCE: Final = T.StructType(
 _SILENCES: Final = T.StructType([T.StructField("silences", T.ArrayType(_SILENCE))])
 
 
-def findings(snapshots: Snapshots, places: DataFrame, told: History, rules: RuleSet) -> DataFrame:
-    """What the asked snapshots of *places* break; *snapshots* also has those looked back at."""
+def findings(
+    snapshots: Snapshots,
+    places: DataFrame,
+    told: History,
+    rules: RuleSet,
+    *,
+    load: DataFrame | None = None,
+    standing: Sequence[DataFrame] = (),
+) -> DataFrame:
+    """What the asked snapshots of *places* break; *snapshots* also has those looked back at.
+
+    Where *snapshots* only has the partitions in question, *standing* is what is known to be broken
+    by the others, and *load* what brokers have of all.
+    """
+
+    def rows_of(subject: Subject, chosen: Sequence[Rule]) -> DataFrame:
+        if subject == "partition":
+            looks_back = any(rule.lookback for rule in chosen)
+            return facts.partitions(snapshots, places, told.changes, looks_back=looks_back)
+        if subject == "change":
+            return facts.unexplained(told.divergences, places)
+        if subject == "broker":
+            has_load = looks_at_load(rules)
+            of_all = facts.load(snapshots, places) if has_load and load is None else load
+            return facts.brokers(snapshots, places, of_all if has_load else None)
+        return facts.whole(snapshots, places)
+
     broken = [
-        _broken(_rows_of(subject, chosen, snapshots, places, told), subject, chosen)
-        for subject in SUBJECTS
-        if (chosen := rules.about(subject))
+        *standing,
+        *(
+            _broken(rows_of(subject, chosen), subject, chosen)
+            for subject in SUBJECTS
+            if (chosen := rules.about(subject))
+        ),
     ]
     if not broken:
         return small_frame(places.sparkSession, [], schemas.FINDINGS)
@@ -61,22 +89,8 @@ def findings(snapshots: Snapshots, places: DataFrame, told: History, rules: Rule
     return schemas.conform(with_racks, schemas.FINDINGS)
 
 
-def _rows_of(
-    subject: Subject,
-    rules: Sequence[Rule],
-    snapshots: Snapshots,
-    places: DataFrame,
-    told: History,
-) -> DataFrame:
-    if subject == "partition":
-        looks_back = any(rule.lookback for rule in rules)
-        return facts.partitions(snapshots, places, told.changes, looks_back=looks_back)
-    if subject == "change":
-        return facts.unexplained(told.divergences, places)
-    if subject == "broker":
-        with_load = any(name in rule.when for rule in rules for name in _LOAD_COLUMNS)
-        return facts.brokers(snapshots, places, with_load=with_load)
-    return facts.whole(snapshots, places)
+def looks_at_load(rules: RuleSet) -> bool:
+    return any(name in rule.when for rule in rules.about("broker") for name in _LOAD_COLUMNS)
 
 
 def _broken(rows: DataFrame, subject: Subject, rules: Sequence[Rule]) -> DataFrame:

@@ -15,13 +15,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from understudy import schemas
-from understudy.frames import SOME_OF_EACH, kept
+from understudy.frames import FEW_ROWS, kept
 from understudy.names import SNAPSHOT_KEY
+from understudy.questions.history import few
 from understudy.questions.history.derivation import derived
 from understudy.questions.history.divergence import SCENARIO, Comparison, compare
 from understudy.questions.history.facts import Event
 from understudy.questions.history.feed import bursts, feed
-from understudy.questions.history.steps import Listed
+from understudy.questions.history.interval import Burst
+from understudy.questions.history.steps import Listed, listed
 from understudy.snapshot import Snapshots
 from understudy.sql import text
 
@@ -53,12 +55,21 @@ class History:
         self.held.unpersist()
 
 
-def told(snapshots: Snapshots, history: Sequence[Listed] | None = None) -> History:
+def told(
+    snapshots: Snapshots,
+    history: Sequence[Listed] | None = None,
+    followed: DataFrame | None = None,
+) -> History:
     """All there is to tell, computed once; the caller closes it.
 
     *history* is the list of the snapshots, where the caller knows it better than these tell.
+    *followed* is what :func:`~understudy.questions.history.feed.followed_brokers` says of all
+    partitions, where *snapshots* only has those that something may have become of.
     """
-    done = kept(_passed(snapshots, history), rows=snapshots.at_most(SOME_OF_EACH))
+    if snapshots.rows is None or snapshots.rows > FEW_ROWS:
+        done = kept(_passed(snapshots, history, followed))
+    else:
+        done = _told_here(snapshots, history, followed)
     return History(**{name: _table(done, name) for name in _TABLES}, held=done)
 
 
@@ -93,8 +104,22 @@ _OUTPUT: Final = T.StructType(
 )
 
 
-def _passed(snapshots: Snapshots, history: Sequence[Listed] | None = None) -> DataFrame:
-    return feed(snapshots, history).mapInArrow(_tell, _OUTPUT)
+def _passed(
+    snapshots: Snapshots,
+    history: Sequence[Listed] | None = None,
+    followed: DataFrame | None = None,
+) -> DataFrame:
+    return feed(snapshots, history, followed).mapInArrow(_tell, _OUTPUT)
+
+
+def _told_here(
+    snapshots: Snapshots, history: Sequence[Listed] | None, followed: DataFrame | None
+) -> DataFrame:
+    import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
+
+    known = listed(snapshots.snapshots) if history is None else history
+    rows = _batches(_rows(few.bursts(snapshots, known, followed)))
+    return snapshots.snapshots.sparkSession.createDataFrame(pa.Table.from_batches(rows), _OUTPUT)
 
 
 def _table(done: DataFrame, name: str) -> DataFrame:
@@ -103,12 +128,16 @@ def _table(done: DataFrame, name: str) -> DataFrame:
 
 
 def _tell(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return _batches(_rows(bursts(batches)))
+
+
+def _batches(told: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa  # noqa: PLC0415 - executors only
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
 
     schema = to_arrow_schema(_OUTPUT, timezone="UTC")
     rows: list[dict[str, Any]] = []
-    for row in _rows(batches):
+    for row in told:
         rows.append(row)
         if len(rows) == _BATCH_ROWS:
             yield pa.RecordBatch.from_pylist(rows, schema=schema)
@@ -116,18 +145,18 @@ def _tell(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
-def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
-    for cluster, burst in bursts(batches):
+def _rows(found: Iterable[tuple[str, Burst]]) -> Iterator[dict[str, Any]]:
+    for cluster, burst in found:
         events = derived(burst.whole)
         compared = compare(burst, events)
-        for step, found in zip(burst.steps, compared, strict=True):
+        for step, each in zip(burst.steps, compared, strict=True):
             key = {"cluster": cluster, "snapshot_id": step.new.snapshot["snapshot_id"]}
-            shown = shown_by(found, events, compared)
+            shown = shown_by(each, events, compared)
             of_tables = {
                 "events": [_event(seq, events[seq - 1]) for seq in shown],
-                "changes": [change._asdict() for change in found.changes],
-                "divergences": [divergence._asdict() for divergence in found.divergences],
-                "decisions": [{"scenario": SCENARIO, **row} for row in found.decisions],
+                "changes": [change._asdict() for change in each.changes],
+                "divergences": [divergence._asdict() for divergence in each.divergences],
+                "decisions": [{"scenario": SCENARIO, **row} for row in each.decisions],
             }
             for name, rows in of_tables.items():
                 for row in rows:

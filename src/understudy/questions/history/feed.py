@@ -35,29 +35,36 @@ from understudy.sql import NO_IDS, null, struct, text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_BROKER: Final = (
+BROKER: Final = (
     *("broker_id", "alive", "shutting_down", "fenced", "broker_epoch", "rack"),
     *("endpoints", "log_dirs"),
 )
-_SETTING: Final = ("scope", "name", "key", "value")
-_SNAPSHOT: Final = (
+SETTING: Final = ("scope", "name", "key", "value")
+SNAPSHOT: Final = (
     *("snapshot_id", "mode", "release", "metadata_version", "elr_enabled"),
     *("controller_id", "controller_epoch"),
 )
+DECISIVE: Final = f"key IN ({', '.join(map(text, DECISIVE_SETTINGS))})"
 _LISTS: Final = ("brokers", "settings", "queued_topics", "followed")
 _BURST_KEY: Final = ("cluster", "burst")
 _MAY_BE_UNKNOWN: Final = ("leader_epoch", "partition_epoch")
 
 
-def feed(snapshots: Snapshots, history: Sequence[Listed] | None = None) -> DataFrame:
+def feed(
+    snapshots: Snapshots,
+    history: Sequence[Listed] | None = None,
+    followed: DataFrame | None = None,
+) -> DataFrame:
     """Rows for :func:`bursts`: those of one burst in one partition, one interval after the other.
 
     *history* is the list of the snapshots, where the caller knows it better than these tell.
+    *followed* is what :func:`followed_brokers` says of all partitions, where *snapshots* only has
+    those that something may have become of.
     """
     spark = snapshots.snapshots.sparkSession
     numbers = numbered(spark, listed(snapshots.snapshots) if history is None else history)
-    settled = _settled(snapshots)
-    known = _known(settled, numbers)
+    settled = with_unknown(snapshots)
+    known = _known(settled, numbers, followed)
     topics = steps(_sized(settled), ["topic"], numbers).where("NOT (before <=> after)")
     kinds = {
         "side": _sides(known),
@@ -84,7 +91,7 @@ def _whole(*key: str) -> str:
     return f"{struct(**fields)} AS part"
 
 
-def _settled(snapshots: Snapshots) -> Snapshots:
+def with_unknown(snapshots: Snapshots) -> Snapshots:
     """The same with defaults for what is unknown, and its names beside each partition."""
     unknown = ", ".join(
         f"IF(has_state AND {name} IS NULL, {text(name)}, NULL)" for name in _MAY_BE_UNKNOWN
@@ -109,37 +116,46 @@ def _partitions(
     """
     changed_topics = topics.select(*STEP_KEY, "topic", F.lit(True).alias("is_of_changed"))
     # The first partition of a topic bounds its min ISR, which decides about eligible replicas.
-    may_change = """before.has_state IS NOT TRUE
-        OR NOT array_contains(steady, before.leader)
-        OR size(array_except(before.isr, steady)) > 0
-        OR size(before.adding) + size(before.removing) > 0
-        OR array_contains(before.offline_dirs, before.leader)
-        OR is_of_changed OR (elr_enabled AND partition = 0)"""
+    in_question = f"{may_change('before.')} OR is_of_changed OR (elr_enabled AND partition = 0)"
     return (
         steps(settled.partitions, ["topic", "partition"], numbers)
         .join(F.broadcast(known.select(*STEP_KEY, "elr_enabled", "steady")), list(STEP_KEY))
         .join(F.broadcast(changed_topics), [*STEP_KEY, "topic"], "left")
-        .where(f"NOT (before <=> after) OR {may_change}")
+        .where(f"NOT (before <=> after) OR {in_question}")
         .selectExpr(*STEP_KEY, _whole("topic", "partition"))
     )
 
 
-def _known(settled: Snapshots, numbers: DataFrame) -> DataFrame:
+def followed_brokers(partitions: DataFrame) -> DataFrame:
+    """Per snapshot the brokers that are in sync with somebody else about some partition."""
+    return (
+        partitions.where(f"size(isr) > 1 AND leader <> {NO_LEADER}")
+        .selectExpr(*SNAPSHOT_KEY, "explode(isr) AS broker_id")
+        .distinct()
+    )
+
+
+def may_change(row: str) -> str:
+    """Whether a controller might have changed a partition that was this *row*."""
+    pending = " + ".join(f"coalesce(size({row}{name}), 0)" for name in ("adding", "removing"))
+    return f"""({row}has_state IS NOT TRUE
+        OR NOT array_contains(steady, {row}leader)
+        OR size(array_except({row}isr, steady)) > 0
+        OR {pending} > 0
+        OR coalesce(array_contains({row}offline_dirs, {row}leader), false))"""
+
+
+def _known(settled: Snapshots, numbers: DataFrame, followed: DataFrame | None) -> DataFrame:
     """One row per snapshot: what it says of the whole cluster, in lists as long as its brokers.
 
     ``steady`` are the brokers that are as they were a snapshot earlier, and alive.
     """
-    broker = struct(**{name: name for name in _BROKER})
-    setting = struct(**{name: name for name in _SETTING})
-    decisive = f"key IN ({', '.join(map(text, DECISIVE_SETTINGS))})"
-    followed = (
-        settled.partitions.where(f"size(isr) > 1 AND leader <> {NO_LEADER}")
-        .selectExpr(*SNAPSHOT_KEY, "explode(isr) AS broker_id")
-        .distinct()
-    )
+    broker = struct(**{name: name for name in BROKER})
+    setting = struct(**{name: name for name in SETTING})
+    followed = followed_brokers(settled.partitions) if followed is None else followed
     found = {
         "brokers": settled.brokers.selectExpr(*SNAPSHOT_KEY, f"{broker} AS found"),
-        "settings": settled.configs.where(decisive).selectExpr(
+        "settings": settled.configs.where(DECISIVE).selectExpr(
             *SNAPSHOT_KEY, f"{setting} AS found"
         ),
         "queued_topics": settled.topics.where("queued_for_deletion").selectExpr(
@@ -177,7 +193,7 @@ def _known(settled: Snapshots, numbers: DataFrame) -> DataFrame:
 
 def _sides(known: DataFrame) -> DataFrame:
     """Each snapshot as the end of one interval and the beginning of the next."""
-    snapshot = struct(**{name: name for name in _SNAPSHOT})
+    snapshot = struct(**{name: name for name in SNAPSHOT})
     side = struct(
         is_new="at = number",
         snapshot=snapshot,
