@@ -14,7 +14,7 @@ all of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -29,7 +29,7 @@ from understudy.controller.native import engine as native
 from understudy.controller.native import fence as fencing
 from understudy.controller.profiles import DECISIVE_SETTINGS, KRAFT, PROFILES, ZK
 from understudy.errors import UsageError
-from understudy.frames import SOME_OF_EACH, Tables, settled, small_frame
+from understudy.frames import SOME_OF_EACH, Tables, collected, settled, small_frame
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.scenarios import Scenario
 from understudy.schemas import QUARANTINE, REPLAY_TABLES
@@ -130,10 +130,7 @@ def _in_columns(
     keys = {key for key, fit in zip(places, fits, strict=True) if fit}
     if not 0 < len(keys) <= columnar.SNAPSHOTS_AT_ONCE:
         return None, found
-    counted = snapshots.partitions.groupBy(*SNAPSHOT_KEY).count().collect()
-    sizes: dict[tuple[str, ...], int] = {
-        (row["cluster"], row["snapshot_id"]): row["count"] for row in counted
-    }
+    known, sizes = _known(snapshots, accepted)
     fitting = {key for key in keys if 0 < sizes.get(key, 0) <= columnar.PARTITIONS_AT_ONCE}
     taken: dict[tuple[str, ...], list[tuple[str, list[str]]]] = {}
     is_left = []
@@ -143,37 +140,37 @@ def _in_columns(
             taken.setdefault(key, []).append((row["scenario"], row["events"]))
     if not taken:
         return None, found
-    known = _known(snapshots, accepted, taken)
     asked = {key: columnar.Asked(known[key], sizes[key], each) for key, each in taken.items()}
     made = columnar.tables(snapshots.partitions, asked, changed_only=changed_only)
     return made, found.filter(pa.array(is_left))
 
 
 def _known(
-    snapshots: Snapshots, accepted: DataFrame, keys: Iterable[tuple[str, ...]]
-) -> dict[tuple[str, ...], dict[str, Any]]:
-    """What each of a few clusters has in common: as small as its brokers and settings."""
+    snapshots: Snapshots, accepted: DataFrame
+) -> tuple[dict[tuple[str, ...], dict[str, Any]], dict[tuple[str, ...], int]]:
+    """What each of a few clusters has in common, and how many partitions it has."""
     decisive = ", ".join(map(text, DECISIVE_SETTINGS))
     wanted = {
         "snapshots": accepted,
         "brokers": snapshots.brokers,
         "topics": snapshots.topics.where("queued_for_deletion"),
         "configs": snapshots.configs.where(f"key IN ({decisive})"),
+        "sizes": snapshots.partitions.groupBy(*SNAPSHOT_KEY).count(),
     }
-    rows: dict[str, dict[tuple[str, ...], list[dict[str, Any]]]] = {}
-    for name, frame in wanted.items():
-        for row in frame.toArrow().to_pylist():
-            of_snapshot = rows.setdefault(name, {})
-            of_snapshot.setdefault((row["cluster"], row["snapshot_id"]), []).append(row)
-    return {
+    rows: dict[str, dict[tuple[str, ...], list[dict[str, Any]]]] = {name: {} for name in wanted}
+    for name, table in collected(accepted.sparkSession, wanted).items():
+        for row in table.to_pylist():
+            rows[name].setdefault((row["cluster"], row["snapshot_id"]), []).append(row)
+    known = {
         key: {
-            "snapshot": rows["snapshots"][key][0],
-            "brokers": rows.get("brokers", {}).get(key, []),
-            "queued_topics": [row["topic"] for row in rows.get("topics", {}).get(key, [])],
-            "configs": rows.get("configs", {}).get(key, []),
+            "snapshot": snapshot,
+            "brokers": rows["brokers"].get(key, []),
+            "queued_topics": [row["topic"] for row in rows["topics"].get(key, [])],
+            "configs": rows["configs"].get(key, []),
         }
-        for key in keys
+        for key, (snapshot,) in rows["snapshots"].items()
     }
+    return known, {key: row["count"] for key, (row,) in rows["sizes"].items()}
 
 
 class _Left(NamedTuple):
