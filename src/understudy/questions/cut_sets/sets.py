@@ -18,6 +18,7 @@ from pyspark.sql import types as T
 from understudy.buckets import bucket, firsts, found, in_buckets
 from understudy.frames import compiled_apart, small_frame, unfolded
 from understudy.names import SNAPSHOT_KEY
+from understudy.questions.cut_sets.counting import counted
 from understudy.questions.cut_sets.cuts import FULL_ACKS, UNAVAILABLE
 from understudy.schemas import INT, STRING
 from understudy.sql import NO_IDS, null, struct, text
@@ -72,6 +73,8 @@ def cut_sets_of_all(
 ) -> DataFrame:
     """The same over all topics, and named; what the topics are called is not asked."""
     numbered = partitions.withColumn("topic", F.xxhash64("topic"))
+    if units is None:
+        return named(counted(_listed_sets(numbered, largest)))
     return cut_sets(cut_sets_by_topic(numbered, units, largest=largest))
 
 
@@ -123,11 +126,12 @@ def dependencies(snapshots: DataFrame, table: Mapping[str, Iterable[int]]) -> Da
 
 # A set is one number where that holds its members, which is so of nearly all: numbers are grouped
 # in a fraction of the time that lists are. Each member is a digit, one more than its id, and 0 is
-# nobody. Whatever does not fit is the list itself.
+# nobody. Whatever does not fit is the list itself, beside a number below 0.
 _PACKED: Final = ("packed", "wide")
 _DIGITS: Final = 3
 _DIGIT: Final = 21  # bits
 _FITS: Final = (1 << _DIGIT) - 2
+_WIDE: Final = "shiftleft(1L, 63)"
 
 
 def _number(*members: str) -> str:
@@ -158,11 +162,22 @@ def _unpacked() -> str:
         f" THEN array({', '.join(digits[:n])})"
         for n in range(_DIGITS, 0, -1)
     )
-    return f"CASE WHEN packed IS NULL THEN wide {many} ELSE {NO_IDS} END"
+    return f"CASE WHEN packed < 0 THEN wide {many} ELSE {NO_IDS} END"
 
 
 def _sets_of_brokers(partitions: DataFrame, largest: int | None) -> DataFrame:
     """A row per partition and minimal set, ``is_offline`` where that is the risk."""
+    listed = _listed_sets(partitions, largest)
+    return unfolded(listed, "sets", *_COUNTED, "offline_count", "wide_sets").selectExpr(
+        *_COUNTED,
+        "place < offline_count AS is_offline",
+        "item AS packed",
+        "IF(item < 0, get(wide_sets, place), NULL) AS wide",
+    )
+
+
+def _listed_sets(partitions: DataFrame, largest: int | None) -> DataFrame:
+    """A row per partition with its minimal ``sets``, as :func:`counting.counted` takes them."""
     fitting = _of_at_most(largest)
     listed = partitions.selectExpr(
         *(*SNAPSHOT_KEY, "topic", "1L AS partitions", "weight"),
@@ -175,19 +190,14 @@ def _sets_of_brokers(partitions: DataFrame, largest: int | None) -> DataFrame:
         f"IF({_fits('whole')}, NULL, {fitting(blocking_sets())}) AS of_blocking",
     )
     listed = compiled_apart(listed)
-    packed = f"IF({_fits('s')}, {_number(*(_member('s', n) for n in range(_DIGITS)))}, NULL)"
+    number = _number(*(_member("s", n) for n in range(_DIGITS)))
+    packed = f"IF({_fits('s')}, {number}, xxhash64(s) | {_WIDE})"
     lists = "concat(of_offline, of_blocking)"
-    numbered = listed.selectExpr(
+    return listed.selectExpr(
         *(*_COUNTED, f"{lists} AS wide_sets"),
         f"IF(replication IS NULL, size(of_offline), {_count('replication', largest)})"
         " AS offline_count",
         f"IF(replication IS NULL, transform({lists}, s -> {packed}), {_of_whole(largest)}) AS sets",
-    )
-    return unfolded(numbered, "sets", *_COUNTED, "offline_count", "wide_sets").selectExpr(
-        *_COUNTED,
-        "place < offline_count AS is_offline",
-        "item AS packed",
-        "IF(item IS NULL, get(wide_sets, place), NULL) AS wide",
     )
 
 

@@ -1,0 +1,168 @@
+"""How many partitions and topics each set is of, counted in columns.
+
+There are about as many sets as partitions, and nearly as many of them as of topics with their sets:
+a group-by in Spark would hash millions of rows four times over. Here each task lays its sets out in
+a few columns and deals them, packed, into shares; whoever gets a share counts it as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from understudy.names import SNAPSHOT_KEY
+from understudy.schemas import BOOLEAN, DOUBLE, IDS, LONG, STRING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+_PARTITIONS_AT_ONCE: Final = 500_000
+# Each share is counted in the memory of one task.
+_BITS: Final = 5
+_SHARES: Final = 1 << _BITS
+_GOLDEN: Final = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: its multiples spread evenly
+_DEALT: Final = T.StructType([T.StructField("share", LONG), T.StructField("sets", T.BinaryType())])
+_COUNTED: Final = T.StructType(
+    [
+        *(T.StructField(name, STRING) for name in SNAPSHOT_KEY),
+        T.StructField("is_offline", BOOLEAN),
+        T.StructField("packed", LONG),
+        T.StructField("wide", IDS),
+        *(T.StructField(name, LONG) for name in ("partitions", "topics")),
+        T.StructField("weight", DOUBLE),
+    ]
+)
+
+
+def counted(listed: DataFrame) -> DataFrame:
+    """One row per snapshot, risk and set, with ``partitions``, ``topics`` and ``weight``.
+
+    *listed* has a row per partition: the key, ``topic`` as a number, ``weight``, its ``sets`` as
+    numbers, of which the first ``offline_count`` are for the risk to be offline, and ``wide_sets``:
+    null, or beside each set its members, which a number below 0 does not tell.
+    """
+    return listed.mapInArrow(_deal, _DEALT).repartition("share").mapInArrow(_count, _COUNTED)
+
+
+# --- On executors --------------------------------------------------------------------------------
+
+
+def _deal(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The sets of these partitions, packed, for each share."""
+    import numpy as np  # noqa: PLC0415 - executors only
+    import pyarrow as pa  # noqa: PLC0415 - executors only
+
+    for partitions in _at_once(batches):
+        sets, share = _laid_out(partitions)
+        order = np.argsort(share, kind="stable")
+        ends = np.searchsorted(share[order], np.arange(_SHARES + 1))
+        dealt = sets.take(pa.array(order))
+        numbers = [n for n in range(_SHARES) if ends[n] < ends[n + 1]]
+        packed = [_packed(dealt.slice(ends[n], ends[n + 1] - ends[n])) for n in numbers]
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(numbers, pa.int64()), pa.array(packed, pa.binary())], _DEALT.names
+        )
+
+
+def _at_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches, which are small, put together to as many rows as there is room for."""
+    gathered: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        gathered.append(batch)
+        rows += batch.num_rows
+        if rows >= _PARTITIONS_AT_ONCE:
+            yield _as_one(gathered)
+            gathered, rows = [], 0
+    if rows:
+        yield _as_one(gathered)
+
+
+def _as_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    import pyarrow as pa  # noqa: PLC0415 - executors only
+
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+
+
+def _laid_out(partitions: pa.RecordBatch) -> tuple[pa.RecordBatch, np.ndarray]:
+    """A row per partition and set, and whose share it is."""
+    import numpy as np  # noqa: PLC0415 - executors only
+    import pyarrow as pa  # noqa: PLC0415 - executors only
+
+    sets = partitions["sets"].flatten()
+    numbers = sets.to_numpy()
+    sizes = np.diff(partitions["sets"].offsets.to_numpy())
+    of_partition = np.repeat(np.arange(len(sizes)), sizes)
+    place = np.arange(len(sets)) - (np.cumsum(sizes) - sizes)[of_partition]
+    columns = {
+        **{name: partitions[name].dictionary_encode() for name in SNAPSHOT_KEY},
+        **{name: partitions[name] for name in ("topic", "weight")},
+    }
+    rows = {name: column.take(pa.array(of_partition)) for name, column in columns.items()}
+    rows["is_offline"] = pa.array(place < partitions["offline_count"].to_numpy()[of_partition])
+    rows["packed"] = sets
+    is_wide = numbers < 0
+    if is_wide.any():
+        lists = partitions["wide_sets"]
+        listed = lists.is_valid().to_numpy(zero_copy_only=False)[of_partition]
+        rows["wide"] = lists.flatten().take(pa.array(np.cumsum(listed) - 1, mask=~is_wide))
+    share = (numbers.astype(np.uint64) * np.uint64(_GOLDEN)) >> np.uint64(64 - _BITS)
+    return pa.record_batch(rows), share.astype(np.int64)
+
+
+def _packed(sets: pa.RecordBatch) -> bytes:
+    import pyarrow as pa  # noqa: PLC0415 - executors only
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, sets.schema) as stream:
+        stream.write_batch(sets)
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
+
+
+def _count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The shares of this task, each counted as a whole."""
+    import pyarrow as pa  # noqa: PLC0415 - executors only
+
+    shares: dict[int, list[pa.Table]] = {}
+    for batch in batches:
+        for share, packed in zip(batch["share"].to_pylist(), batch["sets"], strict=True):
+            part = pa.ipc.open_stream(packed.as_buffer()).read_all()
+            shares.setdefault(share, []).append(part)
+    while shares:
+        yield from _sums(shares.popitem()[1]).to_batches()
+
+
+def _sums(parts: Iterable[pa.Table]) -> pa.Table:
+    import pyarrow as pa  # noqa: PLC0415 - executors only
+    import pyarrow.compute as pc  # noqa: PLC0415 - executors only
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
+
+    sets = pa.concat_tables(parts, promote_options="default").unify_dictionaries().combine_chunks()
+    # Groups are told apart by numbers; most tasks have seen one snapshot, which tells none apart.
+    keys = {name: sets[name].chunk(0) for name in SNAPSHOT_KEY}
+    columns = {name: sets[name] for name in ("is_offline", "packed", "topic", "weight")}
+    columns |= {name: key.indices for name, key in keys.items() if len(key.dictionary) > 1}
+    by = [name for name in columns if name not in {"topic", "weight"}]
+    found = (
+        pa.table(columns)
+        .group_by([*by, "topic"], use_threads=False)
+        .aggregate([("weight", "count"), ("weight", "sum")])
+        .group_by(by, use_threads=False)
+        .aggregate([("weight_count", "sum"), ("topic", "count"), ("weight_sum", "sum")])
+    )
+    wide = pa.nulls(found.num_rows, pa.list_(pa.int32()))
+    if "wide" in sets.column_names:
+        those = sets.filter(pc.is_valid(sets["wide"]))
+        wide = those["wide"].take(pc.index_in(found["packed"], those["packed"]))
+    first = pa.repeat(pa.scalar(0), found.num_rows)
+    names = [
+        key.dictionary.take(found[name] if name in by else first) for name, key in keys.items()
+    ]
+    sums = (found[name] for name in ("weight_count_sum", "topic_count", "weight_sum_sum"))
+    told = [*names, found["is_offline"], found["packed"], wide, *sums]
+    return pa.table(told, _COUNTED.names).cast(to_arrow_schema(_COUNTED, timezone="UTC"))
