@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -59,13 +60,20 @@ class Cluster:
 
 
 def cluster_of(snapshots: Snapshots) -> Cluster:
+    from pyspark import inheritable_thread_target
+
     from understudy.controller.profiles import ZK
 
     known = snapshots.with_defaults()
-    row = known.snapshots.first()
+    # Each is a small job, most of which is planning it.
+    with ThreadPoolExecutor(1) as other:
+        asked = other.submit(
+            inheritable_thread_target(known.snapshots.sparkSession)(known.snapshots.first)
+        )
+        brokers = known.brokers.select("broker_id", "alive", "shutting_down").collect()
+        row = asked.result()
     if row is None:  # one() has just found it
         raise BadInputError("there is no such snapshot")
-    brokers = known.brokers.select("broker_id", "alive", "shutting_down").collect()
     taken_at = row.taken_at
     return Cluster(
         row.cluster,

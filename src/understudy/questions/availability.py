@@ -33,7 +33,7 @@ from understudy.sql import NO_IDS, struct, text
 INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 """Consumers and transactions stand still while these do; every answer names them."""
 
-_LEVELS: Final = ("broker", "cluster", "static")  # below the topic's own; the first that says wins
+_LEVELS: Final = ("cluster", "static")  # below the broker's own; the first that says wins
 
 _IS_KRAFT: Final = f"mode = {text(KRAFT.mode)}"
 _UNCLEAN_BY_DEFAULT: Final = r"release RLIKE '^0\\.(9|10)(\\.|$)'"
@@ -74,18 +74,22 @@ def counted(snapshots: Snapshots, among: str = "true") -> DataFrame:
     condition on the columns of ``partitions``: the others are not looked at any further.
     """
     snapshots = snapshots.with_defaults()
+    of_snapshots = ("is_kraft", "unclean_is_read", "unclean_by_default")
     known = (
         snapshots.snapshots.selectExpr(
             *SNAPSHOT_KEY,
+            "controller_id",
             f"{_IS_KRAFT} AS is_kraft",
             f"{_UNCLEAN_IS_READ} AS unclean_is_read",
             f"{_UNCLEAN_BY_DEFAULT} AS unclean_by_default",
         )
         .join(F.broadcast(live_brokers(snapshots.brokers)), on=list(SNAPSHOT_KEY), how="left")
         .join(F.broadcast(_defaults(snapshots)), on=list(SNAPSHOT_KEY), how="left")
+        .selectExpr(
+            *(*SNAPSHOT_KEY, *of_snapshots, "live", "first_live", "dirs"),
+            *(f"{_default(setting)} AS {setting}" for setting in _SETTINGS),
+        )
     )
-    about_brokers = ("live", "first_live", "dirs")
-    of_snapshots = [name for name in known.columns if name not in (*SNAPSHOT_KEY, *about_brokers)]
     bounds = F.broadcast(_uneven_topics(snapshots))
     return (
         snapshots.partitions.where(among)
@@ -94,7 +98,7 @@ def counted(snapshots: Snapshots, among: str = "true") -> DataFrame:
         # by each step that is not compiled into one with the step before.
         .selectExpr(
             *(name for name in PARTITIONS.names if name != "offline_dirs"),
-            *of_snapshots,
+            *(*of_snapshots, *_SETTINGS),
             f"{_offline_dirs()} AS offline_dirs",
             f"{named_down()} AS down",
         )
@@ -192,6 +196,7 @@ def _unclean_allowed() -> str:
 
 # The quorum controller reads the setting as it stands, the others without the blanks around it.
 _OFF, _ON_BUT_FOR_BLANKS, _ON_AS_IT_STANDS = 0, 1, 2
+_SETTINGS: Final = {"default_min_isr": MIN_ISR_SETTING, "default_unclean": UNCLEAN_SETTING}
 _VALUES: Final = {
     MIN_ISR_SETTING: "try_cast(trim(value) AS INT)",
     UNCLEAN_SETTING: f"""CASE WHEN lower(value) = 'true' THEN {_ON_AS_IT_STANDS}
@@ -201,28 +206,34 @@ _VALUES: Final = {
 
 
 def _defaults(snapshots: Snapshots) -> DataFrame:
-    """Per snapshot, what holds for topics that say nothing themselves.
+    """Per snapshot, what is said for topics that say nothing themselves; see :func:`_default`."""
+    rank = f"array_position(array({', '.join(map(text, _LEVELS))}), scope)"
+
+    def said(setting: str) -> tuple[str, str]:
+        key, value = _SETTINGS[setting], _VALUES[_SETTINGS[setting]]
+        is_own = f"key = {text(key)} AND scope = 'broker'"
+        of_all = f"key = {text(key)} AND scope != 'broker'"
+        each = struct(name="name", value=value)
+        return (
+            f"min_by({value}, {rank}) FILTER (WHERE {of_all}) AS {setting}_of_all",
+            f"collect_list({each}) FILTER (WHERE {is_own}) AS {setting}_of_brokers",
+        )
+
+    keys = ", ".join(map(text, _SETTINGS.values()))
+    return (
+        snapshots.configs.where(f"key IN ({keys}) AND scope != 'topic'")
+        .groupBy(*SNAPSHOT_KEY)
+        .agg(*(F.expr(each) for setting in _SETTINGS for each in said(setting)))
+    )
+
+
+def _default(setting: str) -> str:
+    """What holds for topics that say nothing themselves.
 
     The broker's level is that of the controller's own broker.
     """
-    controllers = F.broadcast(snapshots.snapshots.select(*SNAPSHOT_KEY, "controller_id"))
-    rank = f"array_position(array({', '.join(map(text, _LEVELS))}), scope)"
-
-    def first_said(key: str) -> str:
-        return f"min_by({_VALUES[key]}, {rank}) FILTER (WHERE key = {text(key)})"
-
-    return (
-        snapshots.configs.where(
-            f"key IN ({text(MIN_ISR_SETTING)}, {text(UNCLEAN_SETTING)}) AND scope != 'topic'"
-        )
-        .join(controllers, on=list(SNAPSHOT_KEY), how="inner")
-        .where("scope != 'broker' OR name = CAST(controller_id AS STRING)")
-        .groupBy(*SNAPSHOT_KEY)
-        .agg(
-            F.expr(f"{first_said(MIN_ISR_SETTING)} AS default_min_isr"),
-            F.expr(f"{first_said(UNCLEAN_SETTING)} AS default_unclean"),
-        )
-    )
+    own = f"filter({setting}_of_brokers, b -> b.name = CAST(controller_id AS STRING))"
+    return f"IF(size({own}) > 0, get({own}, 0).value, {setting}_of_all)"
 
 
 def _topic_settings(snapshots: Snapshots) -> DataFrame:
