@@ -53,16 +53,12 @@ def counted(listed: DataFrame) -> DataFrame:
 
 def _deal(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The sets of these partitions, packed, for each share."""
-    import numpy as np  # noqa: PLC0415 - executors only
     import pyarrow as pa  # noqa: PLC0415 - executors only
 
     for partitions in _at_once(batches):
-        sets, share = _laid_out(partitions)
-        order = np.argsort(share, kind="stable")
-        ends = np.searchsorted(share[order], np.arange(_SHARES + 1))
-        dealt = sets.take(pa.array(order))
+        sets, ends = _laid_out(partitions)
         numbers = [n for n in range(_SHARES) if ends[n] < ends[n + 1]]
-        packed = [_packed(dealt.slice(ends[n], ends[n + 1] - ends[n])) for n in numbers]
+        packed = [_packed(sets.slice(ends[n], ends[n + 1] - ends[n])) for n in numbers]
         yield pa.RecordBatch.from_arrays(
             [pa.array(numbers, pa.int64()), pa.array(packed, pa.binary())], _DEALT.names
         )
@@ -89,29 +85,33 @@ def _as_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _laid_out(partitions: pa.RecordBatch) -> tuple[pa.RecordBatch, np.ndarray]:
-    """A row per partition and set, and whose share it is."""
+    """A row per partition and set, share after share, and where each share begins."""
     import numpy as np  # noqa: PLC0415 - executors only
     import pyarrow as pa  # noqa: PLC0415 - executors only
 
-    sets = partitions["sets"].flatten()
-    numbers = sets.to_numpy()
+    numbers = partitions["sets"].flatten().to_numpy()
+    mixed = numbers.astype(np.uint64) * np.uint64(_GOLDEN)
+    share = (mixed >> np.uint64(64 - _BITS)).astype(np.int8)  # which is sorted in one go
+    order = np.argsort(share, kind="stable")
     sizes = np.diff(partitions["sets"].offsets.to_numpy())
     of_partition = np.repeat(np.arange(len(sizes)), sizes)
-    place = np.arange(len(sets)) - (np.cumsum(sizes) - sizes)[of_partition]
+    place = np.arange(len(numbers)) - (np.cumsum(sizes) - sizes)[of_partition]
+    is_offline = place < partitions["offline_count"].to_numpy()[of_partition]
     columns = {
         **{name: partitions[name].dictionary_encode() for name in SNAPSHOT_KEY},
         **{name: partitions[name] for name in ("topic", "weight")},
     }
-    rows = {name: column.take(pa.array(of_partition)) for name, column in columns.items()}
-    rows["is_offline"] = pa.array(place < partitions["offline_count"].to_numpy()[of_partition])
-    rows["packed"] = sets
+    taken = pa.array(of_partition[order])
+    rows = {name: column.take(taken) for name, column in columns.items()}
+    rows["is_offline"] = pa.array(is_offline[order])
+    rows["packed"] = pa.array(numbers[order])
     is_wide = numbers < 0
     if is_wide.any():
         lists = partitions["wide_sets"]
         listed = lists.is_valid().to_numpy(zero_copy_only=False)[of_partition]
-        rows["wide"] = lists.flatten().take(pa.array(np.cumsum(listed) - 1, mask=~is_wide))
-    share = (numbers.astype(np.uint64) * np.uint64(_GOLDEN)) >> np.uint64(64 - _BITS)
-    return pa.record_batch(rows), share.astype(np.int64)
+        beside = np.cumsum(listed) - 1
+        rows["wide"] = lists.flatten().take(pa.array(beside[order], mask=~is_wide[order]))
+    return pa.record_batch(rows), np.searchsorted(share[order], np.arange(_SHARES + 1))
 
 
 def _packed(sets: pa.RecordBatch) -> bytes:
