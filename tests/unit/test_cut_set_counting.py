@@ -77,8 +77,8 @@ def test_sets_are_counted_across_tasks(
         dealt += list(counting._deal(batches))  # noqa: SLF001 - without Spark in between
     shares = [share for batch in dealt for share in batch.to_pylist()]
     found = {}
-    for task in range(2):
-        own = [share for share in shares if share["share"] % 2 == task]
+    for number in range(2):
+        own = [share for share in shares if share["share"] % 2 == number]
         batches = [pa.RecordBatch.from_pylist([share]) for share in own]
         for counted in counting._count(batches):  # noqa: SLF001
             for row in counted.to_pylist():
