@@ -10,7 +10,9 @@ import pyarrow as pa
 from understudy.controller.columnar.cluster import Cluster, Flags, Ints
 from understudy.controller.columnar.controller import Controller
 from understudy.controller.columnar.feed import KINDS
+from understudy.controller.columnar.outcomes import tell_states
 from understudy.controller.columnar.rows import Told
+from understudy.controller.columnar.state import State
 from understudy.controller.scope import Event
 from understudy.controller.zk import interpreter
 from understudy.controller.zk.events import (
@@ -113,11 +115,12 @@ def _replay(
     tells_all = any(event["type"] in {FAILOVER, BROKER_STARTUP} for event in events)
     is_partial = changed_only and not tells_all
     rows = _touched(cluster, events) if is_partial else np.arange(cluster.count)
-    controller = Controller(cluster, rows, told)
+    now = State(cluster, rows, told)
+    controller = Controller(now)
     resumed: Resumed | None = None
     shown = None
     if not starts:
-        controller.settle()
+        now.settle()
     for event in events:
         told.begin_event(event["type"])
         kind = event["type"]
@@ -134,7 +137,7 @@ def _replay(
         unfinished = is_unfinished(cluster)
         if unfinished.any():
             resumed, shown = (told.step, order), ~unfinished
-    controller.tell_states(shown=shown, changed_only=changed_only)
+    tell_states(now, shown=shown, changed_only=changed_only)
     return resumed
 
 
@@ -152,9 +155,9 @@ def _interpret(
     rows = cluster.snapshot_rows(np.flatnonzero(is_touched))
     told.add_plain(interpreter.replay(rows, events), changed_only=changed_only)
     if not changed_only and not is_touched.all():
-        others = Controller(cluster, np.flatnonzero(~is_touched), told)
+        others = State(cluster, np.flatnonzero(~is_touched), told)
         others.settle()
-        others.tell_states(changed_only=False)
+        tell_states(others, changed_only=False)
 
 
 def _struck(events: Sequence[Event], *kinds: str) -> list[int]:

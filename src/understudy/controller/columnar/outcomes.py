@@ -1,0 +1,120 @@
+"""What a scenario ended in: the state rows of its partitions and replicas."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from understudy.controller.columnar.cluster import (
+    NOBODY,
+    Flags,
+    Ints,
+)
+from understudy.controller.columnar.rows import lists, numbers, words
+from understudy.controller.columnar.state import (
+    NONE,
+    OFFLINE_NOW,
+    PARTITION_STATES,
+    REASONS,
+    RECORD,
+    REPLICA_STATES,
+    WHY,
+    State,
+    picked,
+)
+from understudy.controller.words import (
+    ELECTED,
+    ELECTED_UNCLEAN,
+    INITIALIZED,
+    ISR_SHRUNK,
+    NEVER_LED,
+    NO_REPLICA_ONLINE,
+    OFFLINE,
+    QUEUED,
+    RECORD_REFRESHED,
+    SENT_AGAIN,
+    SHRUNK,
+    UNCHANGED,
+)
+
+_OUTCOMES: Final = (
+    NEVER_LED,
+    OFFLINE,
+    INITIALIZED,
+    ELECTED_UNCLEAN,
+    ELECTED,
+    ISR_SHRUNK,
+    RECORD_REFRESHED,
+    UNCHANGED,
+)
+_CODE: Final = {outcome: place for place, outcome in enumerate(_OUTCOMES)}
+
+
+def tell_states(now: State, *, shown: Flags | None = None, changed_only: bool) -> None:
+    """The state rows of the partitions that are *shown*."""
+    outcome, reason = _outcomes(now)
+    wanted = np.ones(len(now.rows), dtype=bool) if shown is None else shown
+    if changed_only:
+        wanted = wanted & (outcome != _CODE[UNCHANGED])
+    at = np.flatnonzero(wanted)
+    cluster, taken = now.cluster, pa.array(now.rows[at])
+    before, after = now.shown(picked(now.start, at)), now.shown(now.taken(at))
+    had, has = now.had_record[at], now.has_record[at]
+    columns: dict[str, Any] = {
+        name: numbers(after[name], known=has) for name in RECORD if name != "isr"
+    }
+    columns |= {
+        f"{name}_before": numbers(before[name], known=had) for name in ("leader", "leader_epoch")
+    }
+    now.told.add(
+        "partition_states",
+        now.rows[at],
+        state_before=words(now.partition_states_before[at], PARTITION_STATES),
+        state_after=words(now.partition_states[at], PARTITION_STATES),
+        **{name: each.take(taken) for name, each in cluster.assignment.items()},
+        isr_before=lists(before["isr"], cluster.ids, known=had),
+        isr=lists(after["isr"], cluster.ids, known=has),
+        **columns,
+        outcome=words(outcome[at], _OUTCOMES),
+        reason=words(reason[at], REASONS),
+    )
+    row, column = np.nonzero(now.replicas[at] != NOBODY)
+    of = at[row]
+    now.told.add(
+        "replica_states",
+        now.rows[of],
+        replica=pa.array(cluster.ids[now.replicas[of, column]], pa.int32()),
+        state_before=words(now.replica_states_before[of, column], REPLICA_STATES),
+        state_after=words(now.replica_states[of, column], REPLICA_STATES),
+    )
+
+
+def _outcomes(now: State) -> tuple[Ints, Ints]:
+    """What became of each partition, and why; the first that fits."""
+    has, is_queued, before = now.has_record, now.is_queued, now.start
+    is_offline = now.partition_states == OFFLINE_NOW
+    same_isr = (now.record["isr"] == before["isr"]).all(axis=1)
+    same = same_isr.copy()
+    for name in RECORD:
+        if name != "isr":
+            same &= now.record[name] == before[name]
+    last, clean = now.last_reason, now.last_clean
+    by_queue = np.where(is_queued, WHY[QUEUED], NONE)
+    cases = [
+        (~has, NEVER_LED, np.where(is_queued, by_queue, WHY[NO_REPLICA_ONLINE])),
+        (is_offline, OFFLINE, np.where(is_queued, by_queue, last)),
+        (~now.had_record, INITIALIZED, last),
+        (clean == 0, ELECTED_UNCLEAN, last),
+        (clean == 1, ELECTED, last),
+        (~same_isr, ISR_SHRUNK, np.full(len(has), WHY[SHRUNK])),
+        (~same, RECORD_REFRESHED, np.full(len(has), WHY[SENT_AGAIN])),
+    ]
+    conditions = [condition for condition, _, _ in cases]
+    codes = [_CODE[word] for _, word, _ in cases]
+    reasons = [reason for _, _, reason in cases]
+    return (
+        np.select(conditions, codes, _CODE[UNCHANGED]),
+        np.select(conditions, reasons, NONE),
+    )

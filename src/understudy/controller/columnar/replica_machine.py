@@ -1,0 +1,188 @@
+"""Kafka's replica state machine, for all replicas of a call at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from understudy.controller.columnar.batches import Batch
+from understudy.controller.columnar.cluster import (
+    NOBODY,
+    Flags,
+    Ints,
+)
+from understudy.controller.columnar.rows import any_of, only, words
+from understudy.controller.columnar.state import (
+    NONE,
+    REPLICA_OFFLINE,
+    REPLICA_ONLINE,
+    REPLICA_STATES,
+    Record,
+    State,
+    values_of,
+)
+from understudy.controller.group_order import group_order
+from understudy.controller.states import (
+    OFFLINE_REPLICA,
+    ONLINE_REPLICA,
+)
+from understudy.controller.words import (
+    FAILED,
+    NO_EPOCH,
+    OK,
+    REPLICA_MACHINE,
+    STATE_CHANGE_FAILED,
+)
+
+
+class ReplicaMachine:
+    """Replicas that come online or go offline, and what that does to ISRs."""
+
+    def __init__(self, now: State) -> None:
+        self._now = now
+
+    def take_online(self, online: Flags) -> None:
+        """The online replicas are told what their partitions' records are."""
+        now = self._now
+        if not online.any():
+            return
+        now.told.begin_step()
+        batch = now.batch()
+        at, column = np.nonzero(online)
+        now.told.add(
+            "transitions",
+            now.rows[at],
+            machine=REPLICA_MACHINE,
+            replica=pa.array(now.cluster.ids[now.replicas[at, column]], pa.int32()),
+            from_state=words(now.replica_states[at, column], REPLICA_STATES),
+            to_state=ONLINE_REPLICA,
+            result=OK,
+        )
+        now.replica_states[online] = REPLICA_ONLINE
+        known = np.flatnonzero(now.has_record & any_of(online))
+        if len(known):
+            record = now.shown(now.taken(known))
+            receivers = np.where(online[known], now.replicas[known], NOBODY)
+            batch.leader_and_isr(now.rows[known], record, receivers, is_new=False)
+            now.add_metadata(batch, known)
+        batch.send()
+
+    def take_offline(self, stopped: Flags) -> list[int]:
+        """Stop replicas, broker by broker in Kafka's own order, and take them out of their ISRs.
+
+        Returns that order, as ids.
+        """
+        now = self._now
+        if not stopped.any():
+            return []
+        now.told.begin_step()
+        batch = now.batch()
+        ids = now.cluster.ids
+        order = group_order(ids[np.unique(now.replicas[stopped])].tolist())
+        rank = np.full(len(ids), len(ids))
+        rank[now.cluster.places_of(order)] = np.arange(len(order))
+        at = np.flatnonzero(any_of(stopped))
+        ranks = np.where(stopped[at], values_of(rank, now.replicas[at]), len(ids))
+        in_order = np.argsort(ranks, axis=1, kind="stable")
+        brokers = np.take_along_axis(now.replicas[at], in_order, axis=1)
+        counts = stopped[at].sum(axis=1)
+        is_later = now.has_record[at] & (now.record["controller_epoch"][at] > now.epoch)
+        changes = now.has_record[at] & ~is_later
+        stop_epochs = np.full(brokers.shape, NO_EPOCH)
+        before_last = now.taken(at)
+        last_wrote = np.zeros(len(at), dtype=bool)
+        writes: list[tuple[Ints, Ints, Record]] = []
+        for turn in range(int(counts.max())):
+            left = np.flatnonzero(counts > turn)
+            here, broker, is_last = at[left], brokers[left, turn], counts[left] == turn + 1
+            stop_epochs[left, turn] = now.epochs_to_stop(here)
+            for name, values in before_last.items():
+                values[left[is_last]] = now.record[name][here[is_last]]
+            wrote = np.zeros(len(left), dtype=bool)
+            wrote[changes[left]] = self._remove(here[changes[left]], broker[changes[left]])
+            last_wrote[left[is_last]] = wrote[is_last]
+            writes.append((rank[broker[wrote]], here[wrote], now.taken(here[wrote])))
+            self._stop(here, broker, is_refused=is_later[left])
+        now.write_in_order(writes)
+        self._stop_requests(batch, at, brokers, stop_epochs, counts)
+        told = changes & ~now.is_queued[at]
+        if told.any():
+            last = brokers[np.arange(len(at)), counts - 1]
+            # The last one stopped is told of the one before: not of its own removal.
+            is_apart = told & (counts > 1) & last_wrote
+            knows_end = (counts > 1) & ~last_wrote
+            replicas = now.replicas[at]
+            others = np.where((replicas != last[:, None]) | knows_end[:, None], replicas, NOBODY)
+            rows = now.rows[at]
+            batch.leader_and_isr(
+                rows[told], now.shown(now.taken(at[told])), others[told], is_new=False
+            )
+            batch.leader_and_isr(
+                rows[is_apart],
+                now.shown({name: values[is_apart] for name, values in before_last.items()}),
+                last[is_apart, None],
+                is_new=False,
+            )
+            now.add_metadata(batch, at[told])
+        if not now.has_record[at].all():
+            now.add_metadata(batch, at[:0])
+        batch.send()
+        return order
+
+    def _remove(self, at: Ints, brokers: Ints) -> Flags:
+        """Kafka's removeReplicasFromIsr; whether each record was written.
+
+        The last ISR member is always retained, yet the epochs rise.
+        """
+        now = self._now
+        isr, leader = now.record["isr"][at], now.record["leader"][at]
+        is_it = isr == brokers[:, None]
+        wrote = any_of(is_it)
+        is_alone = (isr != NOBODY).sum(axis=1) == 1
+        left = only(isr, (isr != NOBODY) & ~is_it)
+        now.set_record(
+            at,
+            leader=np.where(wrote & (leader == brokers), NOBODY, leader),
+            leader_epoch=now.record["leader_epoch"][at] + wrote,
+            isr=np.where((wrote & ~is_alone)[:, None], left, isr),
+            partition_epoch=now.record["partition_epoch"][at] + wrote,
+            recovery=now.record["recovery"][at],
+        )
+        return wrote
+
+    def _stop(self, at: Ints, brokers: Ints, *, is_refused: Flags) -> None:
+        now = self._now
+        column = (now.replicas[at] == brokers[:, None]).argmax(axis=1)
+        ids = now.cluster.ids
+        now.told.add(
+            "transitions",
+            now.rows[at],
+            machine=REPLICA_MACHINE,
+            replica=pa.array(ids[brokers], pa.int32()),
+            from_state=words(now.replica_states[at, column], REPLICA_STATES),
+            to_state=OFFLINE_REPLICA,
+            result=words(is_refused.astype(np.int64), (OK, FAILED)),
+            error=words(np.where(is_refused, 0, NONE), (STATE_CHANGE_FAILED,)),
+            **now.record_of_transition(at, known=now.has_record[at] & ~is_refused),
+        )
+        now.replica_states[at[~is_refused], column[~is_refused]] = REPLICA_OFFLINE
+
+    def _stop_requests(
+        self, batch: Batch, at: Ints, brokers: Ints, epochs: Ints, counts: Ints
+    ) -> None:
+        """Receivers that are told the same leader epoch of a partition share a body."""
+        now = self._now
+        is_stopped = np.arange(brokers.shape[1]) < counts[:, None]
+        row, turn = np.nonzero(is_stopped & values_of(now.registered, brokers))
+        if not len(row):
+            return
+        receiver, epoch = brokers[row, turn], epochs[row, turn]
+        in_order = np.lexsort((receiver, epoch, row))
+        row, receiver, epoch = row[in_order], receiver[in_order], epoch[in_order]
+        is_first = np.ones(len(row), dtype=bool)
+        is_first[1:] = (row[1:] != row[:-1]) | (epoch[1:] != epoch[:-1])
+        body = np.cumsum(is_first) - 1
+        place = np.arange(len(row)) - np.flatnonzero(is_first)[body]
+        receivers = np.full((body[-1] + 1, brokers.shape[1]), NOBODY)
+        receivers[body, place] = receiver
+        batch.stops(now.rows[at[row[is_first]]], epoch[is_first], receivers)

@@ -1,0 +1,238 @@
+"""What a controller holds: who is there, the records and the states, and what is sent of them."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from understudy.controller.columnar.batches import Batch, Sender
+from understudy.controller.columnar.cluster import (
+    NOBODY,
+    UNSET,
+    Cluster,
+    Flags,
+    Ints,
+)
+from understudy.controller.columnar.rows import Told, any_of, ids_of, lists, numbers
+from understudy.controller.states import (
+    DELETION_INELIGIBLE,
+    NEW_PARTITION,
+    OFFLINE_PARTITION,
+    OFFLINE_REPLICA,
+    ONLINE_PARTITION,
+    ONLINE_REPLICA,
+)
+from understudy.controller.words import (
+    EPOCH_DURING_DELETE,
+    FIRST_IN_SYNC,
+    FIRST_ONLINE_NEW,
+    FIRST_ONLINE_UNCLEAN,
+    LATER_CONTROLLER,
+    LEADER_DURING_DELETE,
+    NO_EPOCH,
+    NO_REPLICA_ONLINE,
+    NONE_STAYING_IN_SYNC,
+    QUEUED,
+    SENT_AGAIN,
+    SHRUNK,
+    STATE_WRITE,
+    STAYING_IN_SYNC,
+    STRANGER_IN_ISR,
+    UNCLEAN_OFF,
+)
+
+PARTITION_STATES: Final = (NEW_PARTITION, ONLINE_PARTITION, OFFLINE_PARTITION)
+NEW, ONLINE, OFFLINE_NOW = range(3)
+REPLICA_STATES: Final = (ONLINE_REPLICA, OFFLINE_REPLICA, DELETION_INELIGIBLE)
+REPLICA_ONLINE, REPLICA_OFFLINE, INELIGIBLE = range(3)
+NONE: Final = -1
+
+REASONS: Final = (
+    FIRST_IN_SYNC,
+    FIRST_ONLINE_UNCLEAN,
+    FIRST_ONLINE_NEW,
+    UNCLEAN_OFF,
+    NO_REPLICA_ONLINE,
+    STRANGER_IN_ISR,
+    LATER_CONTROLLER,
+    QUEUED,
+    SHRUNK,
+    SENT_AGAIN,
+    STAYING_IN_SYNC,
+    NONE_STAYING_IN_SYNC,
+)
+WHY: Final = {reason: place for place, reason in enumerate(REASONS)}
+RECORD: Final = (
+    *("leader", "leader_epoch", "isr"),
+    *("partition_epoch", "controller_epoch", "recovery"),
+)
+
+Record = dict[str, Ints]
+
+
+class State:
+    """What a controller holds of the partitions *rows*, as arrays that events change."""
+
+    def __init__(self, cluster: Cluster, rows: Ints, told: Told) -> None:
+        self.cluster = cluster
+        self.rows = rows
+        self.told = told
+        self.controller_id = cluster.controller_id
+        self.epoch = cluster.epoch
+        self.registered = cluster.is_registered.copy()
+        self.shutting_down = cluster.is_shutting_down.copy()
+        self.broker_epochs = list(cluster.broker_epochs)
+        self.highest_epoch = max((epoch or 0 for epoch in self.broker_epochs), default=0)
+        self.knows_directories = np.ones(len(cluster.ids), dtype=bool)
+        self.replicas = cluster.replicas[rows]
+        self.is_queued = cluster.is_queued[rows]
+        self.has_record = cluster.has_record[rows]
+        self.record: Record = {name: getattr(cluster, name)[rows] for name in RECORD}
+        self.start = self.taken(np.arange(len(rows)))
+        self.had_record = self.has_record.copy()
+        self.partition_states = np.full(len(rows), NONE)
+        self.replica_states = np.full(self.replicas.shape, NONE)
+        self.last_reason = np.full(len(rows), NONE)
+        self.last_clean = np.full(len(rows), UNSET)  # of the last election that found a leader
+        self.partition_states_before = self.partition_states
+        self.replica_states_before = self.replica_states
+
+    # --- Who is there ------------------------------------------------------------------------
+
+    def is_online(self, brokers: Ints, at: Ints) -> Flags:
+        """Kafka's isReplicaOnline, of brokers beside each of the partitions *at*."""
+        is_up = self.registered & ~self.shutting_down
+        found: Flags = (brokers != NOBODY) & values_of(is_up, brokers)
+        return found & ~self.on_offline_dir(brokers, at)
+
+    def on_offline_dir(self, brokers: Ints, at: Ints) -> Flags:
+        found = np.zeros(brokers.shape, dtype=bool)
+        rows = self.rows[at]
+        some = np.flatnonzero(self.cluster.has_offline_dirs[rows])
+        if len(some):
+            asked = brokers[some]
+            of_row = rows[some] if asked.ndim == 1 else rows[some][:, None]
+            is_listed = np.isin(of_row * len(self.cluster.ids) + asked, self.cluster.offline_dirs)
+            found[some] = is_listed & (asked != NOBODY) & values_of(self.knows_directories, asked)
+        return found
+
+    def settle(self) -> None:
+        """The states a running controller holds when no event is in progress."""
+        every = np.arange(len(self.rows))
+        self.settle_partitions()
+        online = self.is_online(self.replicas, every)
+        self.replica_states = np.where(online, REPLICA_ONLINE, REPLICA_OFFLINE)
+        self.partition_states_before, self.replica_states_before = (
+            self.partition_states.copy(),
+            self.replica_states.copy(),
+        )
+
+    def settle_partitions(self) -> None:
+        online = self.is_online(self.record["leader"], np.arange(len(self.rows)))
+        self.partition_states = np.where(
+            self.has_record, np.where(online, ONLINE, OFFLINE_NOW), NEW
+        )
+
+    # --- Records -----------------------------------------------------------------------------
+
+    def wide(self, places: Ints) -> Ints:
+        missing = self.record["isr"].shape[1] - places.shape[1]
+        return np.pad(places, ((0, 0), (0, missing)), constant_values=NOBODY)
+
+    def taken(self, at: Ints) -> Record:
+        return {name: values[at] for name, values in self.record.items()}
+
+    def shown(self, record: Record) -> Record:
+        return {**record, "leader": ids_of(record["leader"], self.cluster.ids)}
+
+    def set_record(self, at: Ints, **values: Any) -> None:  # noqa: ANN401 - one value or many
+        for name, value in values.items():
+            self.record[name][at] = value
+        self.record["controller_epoch"][at] = self.epoch
+
+    def record_of_transition(self, at: Ints, *, known: Flags | None = None) -> dict[str, pa.Array]:
+        record = self.shown(self.taken(at))
+        return {
+            "leader": numbers(record["leader"], known=known),
+            "isr": lists(record["isr"], self.cluster.ids, known=known),
+            "leader_epoch": numbers(record["leader_epoch"], known=known),
+        }
+
+    def write(self, at: Ints) -> None:
+        self._metadata_writes(at, self.taken(at))
+
+    def write_in_order(self, writes: list[tuple[Ints, Ints, Record]]) -> None:
+        """Those of one broker group after the other, and in each by partition."""
+        ranks, at = (np.concatenate(each) for each in list(zip(*writes, strict=True))[:2])
+        order = np.lexsort((at, ranks))
+        record = {
+            name: np.concatenate([each[name] for *_, each in writes])[order] for name in RECORD
+        }
+        self._metadata_writes(at[order], record)
+
+    def _metadata_writes(self, at: Ints, record: Record) -> None:
+        shown = self.shown(record)
+        self.told.add(
+            "metadata_writes",
+            self.rows[at],
+            seq=self.told.number_writes(len(at)),
+            kind=STATE_WRITE,
+            isr=lists(shown["isr"], self.cluster.ids),
+            **{name: numbers(shown[name]) for name in RECORD if name != "isr"},
+        )
+
+    def epochs_to_stop(self, at: Ints) -> Ints:
+        """Kafka's leaderEpoch(tp)."""
+        epochs = np.where(self.has_record[at], self.record["leader_epoch"][at], NO_EPOCH)
+        return np.where(self.is_queued[at], EPOCH_DURING_DELETE, epochs)
+
+    # --- Requests ----------------------------------------------------------------------------
+
+    def batch(self) -> Batch:
+        sender = Sender(self.cluster, self.controller_id, self.epoch, self.broker_epochs)
+        return Batch(self.cluster, self.told, self.registered, sender)
+
+    def tell(self, at: Ints, *, to: Flags | None = None) -> None:
+        """UpdateMetadata about some partitions, possibly none, to everybody or *to* some."""
+        self.told.begin_step()
+        batch = self.batch()
+        self.add_metadata(batch, at, to=to)
+        batch.send()
+
+    def add_metadata(self, batch: Batch, at: Ints, *, to: Flags | None = None) -> None:
+        """What everybody is told: hardly anything while the topic is being deleted."""
+        record = self.shown(self.taken(at))
+        is_queued = self.is_queued[at]
+        if is_queued.any():
+            record["leader"] = np.where(is_queued, LEADER_DURING_DELETE, record["leader"])
+            for name in ("leader_epoch", "partition_epoch"):
+                record[name] = np.where(is_queued, 0, record[name])
+        replicas = self.replicas[at]
+        offline = (replicas != NOBODY) & ~self.is_online(replicas, at)
+        batch.metadata(self.rows[at], record, offline, to=to)
+
+
+V = TypeVar("V", Flags, Ints)
+
+
+def values_of(values: V, places: Ints) -> V:
+    """The values at these places; where there is nobody, any."""
+    return values[places] if len(values) else np.zeros(places.shape, dtype=values.dtype)
+
+
+def picked(record: Record, at: Ints) -> Record:
+    return {name: values[at] for name, values in record.items()}
+
+
+def first_of(places: Ints, wanted: Flags) -> Ints:
+    """The first that is *wanted* of each list, or nobody."""
+    found = np.take_along_axis(places, wanted.argmax(axis=1)[:, None], axis=1)[:, 0]
+    return np.where(any_of(wanted), found, NOBODY)
+
+
+def contained_in(places: Ints, others: Ints) -> Flags:
+    """Of each of the lists, which are in the other one."""
+    is_same = (places[:, :, None] == others[:, None, :]) & (places != NOBODY)[:, :, None]
+    return np.asarray(is_same.any(axis=2))
