@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from clusters import rows_of
+from column_replay import cluster_of, replayed
 from kafka_answers import Row, Tables, comparable, named, per_receiver
+from understudy.controller.columnar import feed
 from understudy.controller.zk import interpreter
 
 Document = dict[str, Any]
@@ -36,6 +38,14 @@ def interpreted(case: Document) -> dict[str, list[Row]]:
     """The tables of the pure interpreter, with the product's own parser in front."""
     tables = interpreter.replay(rows_of(case["snapshot"]), case["scenario"]["events"])
     return as_answer(tables)
+
+
+def in_columns(case: Document) -> dict[str, list[Row]]:
+    """The tables of the columnar form, which hands what it does not take to the interpreter."""
+    rows, events = rows_of(case["snapshot"]), case["scenario"]["events"]
+    if not rows.partitions or any(event["type"] not in feed.KINDS for event in events):
+        return interpreted(case)
+    return as_answer(replayed(cluster_of(rows), events))
 
 
 def as_answer(tables: Mapping[str, Sequence[tuple[Any, ...]]]) -> dict[str, list[Row]]:

@@ -1,7 +1,8 @@
 """Asks Apache Kafka's own controller and the replay the same questions and compares every answer.
 
     python -m conformance.conformance [--cases 20000] [--seed 1] [--events all|failover|TYPE,…]
-        [--release RELEASE,…|zk|kraft|both|all] [--through interpreter|spark|both] [--mutations]
+        [--release RELEASE,…|zk|kraft|both|all] [--through interpreter|columns|spark|both|all]
+        [--mutations]
 
 Run with ``tests`` on the path, as ``make conformance`` does. Ends with 1 on any difference, each
 shown as the smallest case that still has it.
@@ -207,23 +208,33 @@ def _checks(release: str, seed: int) -> list[Callable[[], bool]]:
 # --- The ways through the product --------------------------------------------------------------
 
 
+_ROUTES: Final = ("interpreter", "columns", "spark", "both", "all")
+
+
 def _routes(through: str, folder: Path, open_ones: ExitStack) -> dict[str, Route]:
     routes: dict[str, Route] = {}
-    if through in {"interpreter", "both"}:
+    if through in {"interpreter", "both", "all"}:
         routes["interpreter"] = _through_interpreter
-    if through in {"spark", "both"}:
+    if through in {"columns", "all"}:
+        routes["columns"] = _in_columns
+    if through in {"spark", "both", "all"}:
         routes["spark"] = _through_spark(folder, open_ones)
     return routes
 
 
 def _through_interpreter(family: Family, cases: Collection[Document]) -> Iterator[Tables]:
-    return (_interpreted(family, case) for case in cases)
+    return (_told(family.interpreted, case) for case in cases)
 
 
-def _interpreted(family: Family, case: Document) -> Tables:
+def _in_columns(family: Family, cases: Collection[Document]) -> Iterator[Tables]:
+    """Families without a columnar form are interpreted."""
+    return (_told(family.in_columns or family.interpreted, case) for case in cases)
+
+
+def _told(form: Callable[[Document], Tables], case: Document) -> Tables:
     """No rows at all where it breaks down, which differs from anything Kafka says."""
     try:
-        return family.interpreted(case)
+        return form(case)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a difference to be shown
         sys.stderr.write(f"{case['snapshot']['cluster']}: {error!r}\n")
         return {table: [] for table in REPLAY_TABLES}
@@ -320,7 +331,7 @@ def _parser() -> argparse.ArgumentParser:
         default=_BOTH,
         help=f"{', '.join((*RELEASES, *_SEVERAL))} (both: the newer two of ZooKeeper mode)",
     )
-    parser.add_argument("--through", choices=("interpreter", "spark", "both"), default="both")
+    parser.add_argument("--through", choices=_ROUTES, default="all")
     parser.add_argument("--mutations", action="store_true", help="break rules: each must be caught")
     return parser
 

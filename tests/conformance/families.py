@@ -35,3 +35,5 @@ class Family(NamedTuple):
     """A case, Kafka's answer and a replay's tables -> where they differ."""
     mutations: Sequence[Mutation]
     """Rules to break, each of which some case must catch."""
+    in_columns: Callable[[Document], Tables] | None = None
+    """A case -> the tables of the columnar form, where there is one."""

@@ -23,4 +23,5 @@ FAMILY: Final = Family(
     interpreted=comparing.interpreted,
     differences=_differences,
     mutations=zk_mutations.MUTATIONS,
+    in_columns=comparing.in_columns,
 )

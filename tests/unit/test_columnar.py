@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from operator import itemgetter
 from random import Random
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from pyspark.sql.pandas.types import to_arrow_schema
 
 import kafka_answers
 from clusters import Document, random_cluster, rows_of
+from column_replay import cluster_of, replayed
 from native_replay import plain
 from random_events import random_event
-from understudy.columns import decoded
 from understudy.controller.columnar import feed, scenario
 from understudy.controller.columnar.cluster import Cluster
 from understudy.controller.snapshot_rows import SnapshotRows
@@ -28,25 +25,13 @@ from understudy.controller.zk.events import (
     CONTROLLED_SHUTDOWN,
     FAILOVER,
 )
-from understudy.schemas import PARTITIONS, REPLAY_TABLES
+from understudy.schemas import REPLAY_TABLES
 
 CASES = 300
 RELEASES = ("2.4", "2.8", "3.0", "3.1", "3.9")
 OUTCOME = REPLAY_TABLES["partition_states"].names.index("outcome") - 3
-KEY = ("c", "s", "scenario")
 
 Rows = dict[str, Counter[Any]]
-
-
-def cluster_of(rows: SnapshotRows) -> Cluster:
-    known = {
-        "snapshot": rows.snapshot,
-        "brokers": rows.brokers,
-        "configs": rows.configs,
-        "queued_topics": [t["topic"] for t in rows.topics if t["queued_for_deletion"]],
-    }
-    given = [{"cluster": "c", "snapshot_id": "s", **row} for row in rows.partitions]
-    return Cluster(known, pa.Table.from_pylist(given, to_arrow_schema(PARTITIONS)))
 
 
 def expected(rows: SnapshotRows, events: Sequence[Document], *, changed_only: bool) -> Rows:
@@ -60,11 +45,8 @@ def expected(rows: SnapshotRows, events: Sequence[Document], *, changed_only: bo
 
 
 def told(cluster: Cluster, events: Sequence[Document], *, changed_only: bool) -> Rows:
-    found: Rows = {name: Counter() for name in REPLAY_TABLES}
-    for name, batch in scenario.told(cluster, KEY, events, changed_only=changed_only):
-        columns = decoded(batch).to_pydict().values()
-        found[name].update(plain(row[3:]) for row in zip(*columns, strict=True))
-    return found
+    found = replayed(cluster, events, changed_only=changed_only)
+    return {name: Counter(map(plain, rows)) for name, rows in found.items()}
 
 
 def failures(rng: Random, doc: Document, count: int) -> list[Document]:
@@ -118,9 +100,8 @@ def test_what_kafka_answered(suite: str) -> None:
         cluster = cluster_of(rows_of(case.snapshot))
         if not cluster.count:
             continue
-        found = told(cluster, events, changed_only=False)
-        ours = {name: kafka_answers.named(name, rows.elements()) for name, rows in found.items()}
-        ours["metadata_writes"].sort(key=itemgetter("seq"))
+        found = replayed(cluster, events)
+        ours = {name: kafka_answers.named(name, rows) for name, rows in found.items()}
         told_each = kafka_answers.per_receiver(ours)
         assert kafka_answers.comparable(
             told_each, with_recovery=with_recovery

@@ -1,0 +1,41 @@
+"""Runs a snapshot through the columnar form alone, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from understudy.columns import decoded
+from understudy.controller.columnar import scenario
+from understudy.controller.columnar.cluster import Cluster
+from understudy.controller.snapshot_rows import SnapshotRows
+from understudy.names import SCENARIO_KEY
+from understudy.schemas import PARTITIONS, REPLAY_TABLES
+
+_KEY = ("c", "s", "scenario")
+
+
+def cluster_of(rows: SnapshotRows) -> Cluster:
+    known = {
+        "snapshot": rows.snapshot,
+        "brokers": rows.brokers,
+        "configs": rows.configs,
+        "queued_topics": [t["topic"] for t in rows.topics if t["queued_for_deletion"]],
+    }
+    given = [{"cluster": "c", "snapshot_id": "s", **row} for row in rows.partitions]
+    return Cluster(known, pa.Table.from_pylist(given, to_arrow_schema(PARTITIONS)))
+
+
+def replayed(
+    cluster: Cluster, events: Sequence[dict[str, Any]], *, changed_only: bool = False
+) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows of every table without the scenario's key; writes in their order."""
+    found: dict[str, list[tuple[Any, ...]]] = {name: [] for name in REPLAY_TABLES}
+    for name, batch in scenario.told(cluster, _KEY, events, changed_only=changed_only):
+        columns = decoded(batch).to_pydict().values()
+        found[name] += [row[len(SCENARIO_KEY) :] for row in zip(*columns, strict=True)]
+    found["metadata_writes"].sort(key=lambda row: row[0])
+    return found
