@@ -98,9 +98,10 @@ def test_files_of_a_pass_are_like_those_of_spark(
 
 
 def test_files_of_attempts_that_do_not_count_are_not_read(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A task that was lost half-way, and one that ran twice, whose other half nobody asked for."""
+    monkeypatch.setattr(column_files, "ROWS_PER_FILE", 1)
     folder = tmp_path / "event_results"
     folders = {"event_results": str(folder)}
     column_files.make(folders.values())
