@@ -101,10 +101,9 @@ def _outcomes(now: State) -> tuple[Ints, Ints]:
         if name != "isr":
             same &= now.record[name] == before[name]
     last, clean = now.last_reason, now.last_clean
-    by_queue = np.where(is_queued, WHY[QUEUED], NONE)
     cases = [
-        (~has, NEVER_LED, np.where(is_queued, by_queue, WHY[NO_REPLICA_ONLINE])),
-        (is_offline, OFFLINE, np.where(is_queued, by_queue, last)),
+        (~has, NEVER_LED, np.where(is_queued, WHY[QUEUED], WHY[NO_REPLICA_ONLINE])),
+        (is_offline, OFFLINE, np.where(is_queued, WHY[QUEUED], last)),
         (~now.had_record, INITIALIZED, last),
         (clean == 0, ELECTED_UNCLEAN, last),
         (clean == 1, ELECTED, last),

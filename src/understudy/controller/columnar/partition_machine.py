@@ -70,6 +70,7 @@ class PartitionMachine:
         self._now = now
 
     def lose_leaders(self, at: Ints) -> None:
+        """These are offline now, whatever they were."""
         now = self._now
         if not len(at):
             return
