@@ -89,10 +89,13 @@ def _write(
             told = {"name": [name], "file": [file], "rows": [part.num_rows]}
             yield pa.RecordBatch.from_pydict(told)
 
+    waiting = dict.fromkeys(folders, 0)
     for name, batch in tell(batches, folders.keys()):
         held[name].append(batch)
-        if sum(each.num_rows for each in held[name]) >= ROWS_PER_FILE:
+        waiting[name] += batch.num_rows
+        if waiting[name] >= ROWS_PER_FILE:
             yield from files(name)
+            waiting[name] = 0
     for name in (name for name, left in held.items() if left):
         yield from files(name)
 

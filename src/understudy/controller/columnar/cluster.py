@@ -120,9 +120,17 @@ class Cluster:
             led = np.flatnonzero(self.has_record & (self.leader != NOBODY))
             keys = led.astype(np.int64) * len(self.ids) + self.leader[led]
             is_led = np.zeros(self.count, dtype=bool)
-            is_led[led] = is_up[self.leader[led]] & ~np.isin(keys, self.offline_dirs)
+            is_led[led] = is_up[self.leader[led]] & ~self.lists_directory(keys)
             self._in_trouble = np.flatnonzero(~is_led)
         return self._in_trouble
+
+    def lists_directory(self, keys: Ints) -> Flags:
+        """Whether directories are offline, each by its partition times all brokers plus its own."""
+        if not len(self._offline_dirs):
+            return np.zeros(keys.shape, dtype=bool)
+        found = np.searchsorted(self._offline_dirs, keys)
+        nearest = self._offline_dirs[np.minimum(found, len(self._offline_dirs) - 1)]
+        return np.asarray(nearest == keys)
 
     def _with_brokers(self, brokers: Sequence[Mapping[str, Any]]) -> None:
         count = len(self.ids)
@@ -141,7 +149,7 @@ class Cluster:
     def _with_directories(self, directories: pa.ListArray) -> None:
         rows = np.asarray(pc.list_parent_indices(directories), dtype=np.int64)
         brokers = self.places_of(np.asarray(directories.flatten(), dtype=np.int64))
-        self.offline_dirs = np.sort(rows * len(self.ids) + brokers)
+        self._offline_dirs = np.sort(rows * len(self.ids) + brokers)
         self.has_offline_dirs = np.zeros(self.count, dtype=bool)
         self.has_offline_dirs[rows] = True
 

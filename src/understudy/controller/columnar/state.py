@@ -114,7 +114,8 @@ class State:
         if len(some):
             asked = brokers[some]
             of_row = rows[some] if asked.ndim == 1 else rows[some][:, None]
-            is_listed = np.isin(of_row * len(self.cluster.ids) + asked, self.cluster.offline_dirs)
+            key = of_row.astype(np.int64) * len(self.cluster.ids) + asked
+            is_listed = self.cluster.lists_directory(key)
             found[some] = is_listed & (asked != NOBODY) & values_of(self.knows_directories, asked)
         return found
 
