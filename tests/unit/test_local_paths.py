@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from understudy import cli, session
 from understudy.commands.verb import running
-from understudy.errors import BadInputError
+from understudy.errors import BadInputError, UsageError
 from understudy.sources import local_paths
 
 THERE = "there.json"
@@ -199,3 +199,14 @@ def test_no_content_is_given_of_much_compressed_or_not(here: Path) -> None:
     assert local_paths.little_content([zipped]) is not None
     Path(zipped).write_bytes(content + b"x")
     assert local_paths.little_content([zipped]) is None
+
+
+@pytest.mark.parametrize("below", ["", "some/where"])
+def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path, below: str) -> None:
+    file = tmp_path / "a file"
+    file.touch()
+    with pytest.raises(UsageError, match=r"cannot be written: .*a file: Not a directory"):
+        local_paths.check_can_be_written(str(file / below))
+    local_paths.check_can_be_written(str(tmp_path / "there" / below))
+    local_paths.check_can_be_written("hdfs://elsewhere/out")
+    assert list(tmp_path.iterdir()) == [file]

@@ -67,6 +67,9 @@ def running(
     is_short = False
     if is_this_machines():
         _check_inputs(paths, root)
+        for place in (getattr(args, name, None) for name in ("out", "into")):
+            if place is not None:
+                local_paths.check_can_be_written(place)
         is_short = local_paths.hold_little(paths if root is None else [*paths, root])
     with (
         showing(verbose=args.verbose, quiet=args.json) as progress,

@@ -11,9 +11,10 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
-from understudy.errors import BadInputError
+from understudy.errors import BadInputError, UsageError
 
 NO_SUCH_FILE: Final = "no such file"
 NO_FILE_THERE: Final = "there is no file"
@@ -49,6 +50,20 @@ def check_there(paths: Iterable[str]) -> None:
     missing = {path: why for path in dict.fromkeys(paths) if (why := _why_missing(path))}
     if missing:
         raise nothing_found(f"{path}: {why}" for path, why in missing.items())
+
+
+def check_can_be_written(place: str) -> None:
+    """Refuse a place of this machine where no directory can be made, before anything is computed."""
+    if not is_local(place):
+        return
+    there = Path(plain(place))
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    try:
+        with TemporaryDirectory(prefix=".understudy-", dir=there):
+            pass
+    except OSError as error:
+        raise UsageError(f"{place}: cannot be written: {there}: {error.strerror}") from None
 
 
 def hold_little(paths: Sequence[str]) -> bool:
