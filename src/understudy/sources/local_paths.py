@@ -53,7 +53,7 @@ def check_there(paths: Iterable[str]) -> None:
 
 
 def check_can_be_written(place: str) -> None:
-    """Refuse a place of this machine where no directory can be made, before anything is computed."""
+    """Refuse a place of this machine where no directory can be made."""
     if not is_local(place):
         return
     there = Path(plain(place))
