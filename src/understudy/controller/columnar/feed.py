@@ -102,9 +102,9 @@ def _fed(
     )
     if shares == 1:
         return rows.coalesce(1)
-    return rows.repartition(min(shares, _MOST_TASKS_IN_ALL), "number").sortWithinPartitions(
-        "number"
-    )
+    tasks = min(shares, _MOST_TASKS_IN_ALL)
+    # By the number itself: by its hash, some tasks would have several shares and others none.
+    return rows.repartitionById(tasks, F.expr(f"number % {tasks}")).sortWithinPartitions("number")
 
 
 def _tell(
