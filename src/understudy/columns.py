@@ -103,10 +103,12 @@ def gathered(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Record
     import pyarrow as pa  # noqa: PLC0415
 
     held: list[pa.RecordBatch] = []
+    waiting = 0
     for batch in batches:
         held.append(batch)
-        if sum(each.num_rows for each in held) >= rows:
+        waiting += batch.num_rows
+        if waiting >= rows:
             yield pa.concat_batches(held)
-            held = []
-    if sum(each.num_rows for each in held):
+            held, waiting = [], 0
+    if waiting:
         yield pa.concat_batches(held)

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from understudy.controller.journal import drop_unchanged
 from understudy.controller.kraft.interpreter import FIRST_REPLICAS
 from understudy.controller.kraft.partitions import MIGRATING
 from understudy.controller.profiles import DECISIVE_SETTINGS, KRAFT, PROFILES, ZK_LEGACY
@@ -114,7 +115,7 @@ def tables_of_few(
             header = {**_header_of(own), "events": row["events"], "resumed": None}
             found = _replayed(header, _partitions_of(own))
             if changed_only:
-                _drop_unchanged(found)
+                drop_unchanged(found)
             batches += output.add(tuple(row[name] for name in SCENARIO_KEY), found)
         batches += output.flush()
     return {name: _gathered(batches, name) for name in REPLAY_TABLES}
@@ -460,15 +461,6 @@ def _partitions_of(
 def _decisive(given: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     rows = (row for row in given["configs"] if row["key"] in DECISIVE_SETTINGS)
     return sorted(rows, key=lambda row: (row["scope"], row["name"] or "", row["key"]))
-
-
-def _drop_unchanged(found: Rows) -> None:
-    """Leave the state rows of partitions out that their scenario did not touch."""
-    outcome = _own_columns(PARTITION_STATES).index("outcome")
-    states, replicas = found["partition_states"], found["replica_states"]
-    changed = {row[:2] for row in states if row[outcome] != UNCHANGED}
-    for rows in (states, replicas):
-        rows[:] = [row for row in rows if row[:2] in changed]
 
 
 def _own_columns(schema: T.StructType) -> list[str]:

@@ -6,10 +6,15 @@ snapshot, scenario), which are the same for a whole scenario.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from understudy.controller.records import Assignment, LeaderAndIsr, TopicPartition
-from understudy.controller.words import ASSIGNMENT_WRITE, DELETE_TOPIC_WRITE, STATE_WRITE
+from understudy.controller.words import (
+    ASSIGNMENT_WRITE,
+    DELETE_TOPIC_WRITE,
+    STATE_WRITE,
+    UNCHANGED,
+)
 from understudy.names import SCENARIO_KEY
 from understudy.schemas import REPLAY_TABLES
 
@@ -137,3 +142,14 @@ def _with_kraft_columns(table: str, rows: list[Row]) -> list[Row]:
     width = len(REPLAY_TABLES[table].names) - len(SCENARIO_KEY)
     missing = (None,) * (width - len(rows[0])) if rows else ()
     return [(*row, *missing) for row in rows] if missing else rows
+
+
+_OUTCOME: Final = REPLAY_TABLES["partition_states"].names.index("outcome") - len(SCENARIO_KEY)
+
+
+def drop_unchanged(tables: dict[str, list[Row]]) -> None:
+    """Leave the state rows of partitions out that their scenario did not touch."""
+    states, replicas = tables["partition_states"], tables["replica_states"]
+    changed = {row[:2] for row in states if row[_OUTCOME] != UNCHANGED}
+    for rows in (states, replicas):
+        rows[:] = [row for row in rows if row[:2] in changed]

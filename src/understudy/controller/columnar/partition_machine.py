@@ -288,22 +288,20 @@ class PartitionMachine:
 
     def _become_online(self, at: Ints) -> None:
         now = self._now
-        now.told.add(
-            "transitions",
-            now.rows[at],
-            machine=PARTITION_MACHINE,
-            from_state=words(now.partition_states[at], PARTITION_STATES),
-            to_state=ONLINE_PARTITION,
-            result=OK,
-            **now.record_of_transition(at),
-        )
+        self._partition_transitions(at, ONLINE_PARTITION, **now.record_of_transition(at))
         now.partition_states[at] = ONLINE
 
     def _fail_partitions(self, at: Ints) -> None:
         self._partition_transitions(at, ONLINE_PARTITION, result=FAILED, error=STATE_CHANGE_FAILED)
 
     def _partition_transitions(
-        self, at: Ints, target: str, *, result: str = OK, error: str | None = None
+        self,
+        at: Ints,
+        target: str,
+        *,
+        result: str = OK,
+        error: str | None = None,
+        **record: pa.Array,
     ) -> None:
         now = self._now
         now.told.add(
@@ -314,4 +312,5 @@ class PartitionMachine:
             to_state=target,
             result=result,
             error=error,
+            **record,
         )

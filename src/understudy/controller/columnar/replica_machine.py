@@ -19,6 +19,7 @@ from understudy.controller.columnar.state import (
     REPLICA_STATES,
     Record,
     State,
+    picked,
     values_of,
 )
 from understudy.controller.group_order import group_order
@@ -119,7 +120,7 @@ class ReplicaMachine:
             )
             batch.leader_and_isr(
                 rows[is_apart],
-                now.shown({name: values[is_apart] for name, values in before_last.items()}),
+                now.shown(picked(before_last, np.flatnonzero(is_apart))),
                 last[is_apart, None],
                 is_new=False,
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from understudy.columns import arrow_schema, rows_of
 from understudy.controller.columnar.cluster import NOBODY, Cluster, Flags, Ints
-from understudy.controller.words import UNCHANGED
+from understudy.controller.journal import Row, drop_unchanged
 from understudy.names import SCENARIO_KEY
-from understudy.schemas import REPLAY_TABLES
 
 
 class Told:
@@ -51,12 +50,10 @@ class Told:
             given = {**self._key, **self._event, "step": self.step, **columns}
             self.batches.append((table, rows_of(table, count, given)))
 
-    def add_plain(
-        self, tables: Mapping[str, Sequence[tuple[Any, ...]]], *, changed_only: bool
-    ) -> None:
+    def add_plain(self, tables: dict[str, list[Row]], *, changed_only: bool) -> None:
         """Rows as an interpreter has them, behind those there are."""
         if changed_only:
-            tables = only_changed(tables)
+            drop_unchanged(tables)
         for table, rows in tables.items():
             if not rows or table not in self._wanted:
                 continue
@@ -75,19 +72,6 @@ class Told:
         first = self.written + 1
         self.written += count
         return pa.array(np.arange(first, first + count), pa.int32())
-
-
-_OUTCOME: Final = REPLAY_TABLES["partition_states"].names.index("outcome") - len(SCENARIO_KEY)
-
-
-def only_changed(
-    tables: Mapping[str, Sequence[tuple[Any, ...]]],
-) -> dict[str, Sequence[tuple[Any, ...]]]:
-    """The tables without the state rows of partitions that nothing happened to."""
-    states = [row for row in tables["partition_states"] if row[_OUTCOME] != UNCHANGED]
-    changed = {row[:2] for row in states}
-    replicas = [row for row in tables["replica_states"] if row[:2] in changed]
-    return {**tables, "partition_states": states, "replica_states": replicas}
 
 
 def numbers(

@@ -143,7 +143,7 @@ class State:
         return np.pad(places, ((0, 0), (0, missing)), constant_values=NOBODY)
 
     def taken(self, at: Ints) -> Record:
-        return {name: values[at] for name, values in self.record.items()}
+        return picked(self.record, at)
 
     def shown(self, record: Record) -> Record:
         return {**record, "leader": ids_of(record["leader"], self.cluster.ids)}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from understudy.columns import gathered
 from understudy.names import SNAPSHOT_KEY
 from understudy.schemas import BOOLEAN, DOUBLE, IDS, LONG, STRING
 
@@ -55,33 +56,13 @@ def _deal(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The sets of these partitions, packed, for each share."""
     import pyarrow as pa  # noqa: PLC0415 - executors only
 
-    for partitions in _at_once(batches):
+    for partitions in gathered(batches, _PARTITIONS_AT_ONCE):
         sets, ends = _laid_out(partitions)
         numbers = [n for n in range(_SHARES) if ends[n] < ends[n + 1]]
         packed = [_packed(sets.slice(ends[n], ends[n + 1] - ends[n])) for n in numbers]
         yield pa.RecordBatch.from_arrays(
             [pa.array(numbers, pa.int64()), pa.array(packed, pa.binary())], _DEALT.names
         )
-
-
-def _at_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches, which are small, put together to as many rows as there is room for."""
-    gathered: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        gathered.append(batch)
-        rows += batch.num_rows
-        if rows >= _PARTITIONS_AT_ONCE:
-            yield _as_one(gathered)
-            gathered, rows = [], 0
-    if rows:
-        yield _as_one(gathered)
-
-
-def _as_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    import pyarrow as pa  # noqa: PLC0415 - executors only
-
-    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
 def _laid_out(partitions: pa.RecordBatch) -> tuple[pa.RecordBatch, np.ndarray]:
