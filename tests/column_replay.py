@@ -15,7 +15,7 @@ from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.names import SCENARIO_KEY
 from understudy.schemas import PARTITIONS, REPLAY_TABLES
 
-_KEY = ("c", "s", "scenario")
+_SNAPSHOT = ("c", "s")
 
 
 def cluster_of(rows: SnapshotRows) -> Cluster:
@@ -33,9 +33,21 @@ def replayed(
     cluster: Cluster, events: Sequence[dict[str, Any]], *, changed_only: bool = False
 ) -> dict[str, list[tuple[Any, ...]]]:
     """The rows of every table without the scenario's key; writes in their order."""
-    found: dict[str, list[tuple[Any, ...]]] = {name: [] for name in REPLAY_TABLES}
-    for name, batch in scenario.told(cluster, _KEY, events, changed_only=changed_only):
-        columns = decoded(batch).to_pydict().values()
-        found[name] += [row[len(SCENARIO_KEY) :] for row in zip(*columns, strict=True)]
-    found["metadata_writes"].sort(key=lambda row: row[0])
+    (found,) = replayed_together(cluster, [events], changed_only=changed_only)
     return found
+
+
+def replayed_together(
+    cluster: Cluster, scenarios: Sequence[Sequence[dict[str, Any]]], *, changed_only: bool = False
+) -> list[dict[str, list[tuple[Any, ...]]]]:
+    """The same of several scenarios that are handed over at once."""
+    named = [(str(number), events) for number, events in enumerate(scenarios)]
+    found: dict[str, dict[str, list[tuple[Any, ...]]]] = {
+        each: {name: [] for name in REPLAY_TABLES} for each, _ in named
+    }
+    for name, batch in scenario.told(cluster, _SNAPSHOT, named, changed_only=changed_only):
+        for row in zip(*decoded(batch).to_pydict().values(), strict=True):
+            found[row[len(SCENARIO_KEY) - 1]][name].append(row[len(SCENARIO_KEY) :])
+    for tables in found.values():
+        tables["metadata_writes"].sort(key=lambda row: row[0])
+    return list(found.values())

@@ -36,7 +36,9 @@ class Journal:
         self.decisions: list[Row] = []
         self.event_results: list[Row] = []
         self.epochs_raised: set[TopicPartition] = set()
-        self.last_election: dict[TopicPartition, tuple[str, bool | None, str]] = {}
+        self.last_reason: dict[TopicPartition, str] = {}
+        # Of the last election that found a leader: clean or not, and why.
+        self.last_elected: dict[TopicPartition, tuple[bool, str]] = {}
 
     def forget_until(self, step: int) -> None:
         """Drop what was written so far, as somebody else has it, and go on after *step*."""
@@ -134,7 +136,9 @@ class Journal:
         self.decisions.append(
             (*self._at, *tp, strategy, candidates, chosen, clean, unclean_allowed_by, reason)
         )
-        self.last_election[tp] = (strategy, clean, reason)
+        self.last_reason[tp] = reason
+        if clean is not None:
+            self.last_elected[tp] = (clean, reason)
 
 
 def _with_kraft_columns(table: str, rows: list[Row]) -> list[Row]:

@@ -19,6 +19,7 @@ Flags = NDArray[np.bool_]
 
 NOBODY: Final = -1  # in place of a broker
 UNSET: Final = -1  # in place of a flag
+UNKNOWN_EPOCH: Final = np.iinfo(np.int64).min  # in place of a broker's epoch
 UNCLEAN_LEVELS: Final = ("topic", "broker", "cluster", "static")
 _TOPIC_LEVEL: Final = 0
 
@@ -44,7 +45,8 @@ class Cluster:
         self.release = releases.level(snapshot["release"])
         # Brokers cannot speak a protocol newer than the release they run.
         self.protocol = min(releases.level(snapshot["metadata_version"]), self.release)
-        self.controller_id: int | None = snapshot["controller_id"]
+        controller_id = snapshot["controller_id"]
+        self.controller_id: int = UNSET if controller_id is None else controller_id
         self.epoch: int = snapshot["controller_epoch"]
         self.count = rows.num_rows
 
@@ -136,14 +138,16 @@ class Cluster:
         count = len(self.ids)
         self.is_registered = np.zeros(count, dtype=bool)
         self.is_shutting_down = np.zeros(count, dtype=bool)
-        self.broker_epochs: list[int | None] = [None] * count
+        self.broker_epochs = np.full(count, UNKNOWN_EPOCH)
+        self.highest_epoch = max((b["broker_epoch"] or 0 for b in brokers), default=0)
         self.described = np.full(count, request_sizes.described(None, None))
         for broker, place in zip(
             brokers, self.places_of([b["broker_id"] for b in brokers]), strict=True
         ):
             self.is_registered[place] = broker["alive"]
             self.is_shutting_down[place] = broker["alive"] and bool(broker["shutting_down"])
-            self.broker_epochs[place] = broker["broker_epoch"]
+            if broker["broker_epoch"] is not None:
+                self.broker_epochs[place] = broker["broker_epoch"]
             self.described[place] = request_sizes.described(broker["endpoints"], broker["rack"])
 
     def _with_directories(self, directories: pa.ListArray) -> None:
@@ -193,18 +197,24 @@ class Cluster:
             configs=[row for row in configs if row["scope"] != "topic" or row["name"] in topics],
         )
 
-    def unclean_levels(self, rows: Ints, controller_id: int | None) -> Ints:
-        """Of each partition, the level that allows an unclean election, or ``UNSET``."""
+    def unclean_levels(self, rows: Ints, of: Ints, controllers: Ints) -> Ints:
+        """Of each partition, the level that allows an unclean election, or ``UNSET``.
+
+        *controllers* are those of the scenarios that each partition is *of*.
+        """
+        otherwise = np.array([self._level_beside_topics(each) for each in controllers.tolist()])
+        of_topic = self._unclean_topics[self.topic[rows]]
+        allowed = np.where(of_topic == 1, _TOPIC_LEVEL, UNSET)
+        return np.where(of_topic == UNSET, otherwise[of], allowed)
+
+    def _level_beside_topics(self, controller_id: int) -> int:
         levels = (
-            ("broker", None if controller_id is None else self._by_broker.get(controller_id)),
+            ("broker", self._by_broker.get(controller_id)),
             ("cluster", self._by_level.get("cluster")),
             ("static", self._by_level.get("static")),
         )
         level, is_on = next(((n, v) for n, v in levels if v is not None), ("", False))
-        otherwise = UNCLEAN_LEVELS.index(level) if is_on else UNSET
-        of_topic = self._unclean_topics[self.topic[rows]]
-        allowed = np.where(of_topic == 1, _TOPIC_LEVEL, UNSET)
-        return np.where(of_topic == UNSET, otherwise, allowed)
+        return UNCLEAN_LEVELS.index(level) if is_on else UNSET
 
 
 def _filled_up(lists: pa.ListArray, ids: Ints, at_least: int = 1) -> Ints:

@@ -1,16 +1,18 @@
-"""Events as sequences of machine calls, as the interpreter (``zk.events``) has them."""
+"""Events as sequences of machine calls, as the interpreter (``zk.events``) has them.
+
+An event of the same kind in each scenario; what it names differs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
 from understudy.controller import releases
-from understudy.controller.columnar.cluster import (
-    NOBODY,
-)
+from understudy.controller.columnar.batches import Batch
+from understudy.controller.columnar.cluster import NOBODY, UNSET, Flags, Ints
 from understudy.controller.columnar.partition_machine import PartitionMachine
 from understudy.controller.columnar.replica_machine import ReplicaMachine
 from understudy.controller.columnar.rows import any_of
@@ -20,112 +22,138 @@ from understudy.controller.columnar.state import (
     State,
     values_of,
 )
+from understudy.controller.scope import Event
 from understudy.controller.words import (
     BROKER_NOT_AVAILABLE,
 )
 
+_NO_PARTITIONS: Final = np.arange(0)
+_ABSENT: Final = NOBODY - 1  # equal to no place, not even to nobody's
+
 
 class Controller:
-    """A controller of the ZooKeeper era over one State."""
+    """The controllers of the ZooKeeper era over one State."""
 
     def __init__(self, now: State) -> None:
         self._now = now
         self._partitions = PartitionMachine(now)
         self._replicas = ReplicaMachine(now)
+        self._all = np.ones(len(now.epochs), dtype=bool)
 
-    def start_up(self, event: Mapping[str, Any]) -> list[int]:
+    def start_up(self, events: Sequence[Event]) -> list[list[int]]:
         """The first half of a failover; the order in which its brokers went offline."""
         now = self._now
-        dead = now.cluster.known_places(event.get("dead") or ())
-        now.registered[dead] = False
-        if event.get("forget"):
-            now.shutting_down[:] = False
-            now.knows_directories[:] = False
-        now.shutting_down &= now.registered
-        now.epoch += 1
-        now.controller_id = self._new_controller(event)
-        now.tell(np.arange(0))
-        every = np.arange(len(now.rows))
-        online = now.is_online(now.replicas, every)
+        forgetting = np.array([bool(event.get("forget")) for event in events])
+        forgetting = np.repeat(forgetting, now.brokers)
+        now.registered[self._named([event.get("dead") or () for event in events])] = False
+        now.shutting_down &= now.registered & ~forgetting
+        now.knows_directories &= ~forgetting
+        now.epochs += 1
+        for scenario, event in enumerate(events):
+            now.controller_ids[scenario] = self._new_controller(scenario, event)
+        now.tell(_NO_PARTITIONS, self._all)
+        online = now.is_online(now.replicas, np.arange(len(now.rows)))
         offline = (now.replicas != NOBODY) & ~online
         now.replica_states = np.where(online, REPLICA_ONLINE, INELIGIBLE)
         self._replicas.take_online(online)
-        order = self._replicas.take_offline(offline)
+        orders = self._replicas.take_offline(offline)
         now.settle_partitions()
-        self._partitions.trigger_online()
-        return order
+        self._partitions.trigger_online(self._all)
+        return orders
 
-    def _new_controller(self, event: Mapping[str, Any]) -> int | None:
+    def _named(self, brokers: Sequence[Sequence[int]]) -> Ints:
+        """The places of those brokers that anybody mentions, each scenario's own."""
+        now = self._now
+        own = [now.cluster.known_places(each) for each in brokers]
+        return np.concatenate([each + s * now.brokers for s, each in enumerate(own)])
+
+    def _new_controller(self, scenario: int, event: Event) -> int:
         now = self._now
         named: int | None = event.get("controller")
         if named is not None:
             return named
-        if now.controller_id not in (event.get("dead") or ()):
-            return now.controller_id
-        return min(now.cluster.ids[now.registered].tolist(), default=None)
+        current = int(now.controller_ids[scenario])
+        if current not in (event.get("dead") or ()):
+            return current
+        there = self._of_each(now.registered)[scenario]
+        return min(now.cluster.ids[there].tolist(), default=UNSET)
 
-    def broker_failure(self, brokers: Sequence[int]) -> None:
-        """Kafka's onBrokerFailure, of those *brokers* that are there."""
+    def _of_each(self, brokers: Flags) -> Flags:
+        """By scenario, then by broker."""
+        return brokers.reshape(len(self._all), self._now.brokers)
+
+    def broker_failure(self, events: Sequence[Event]) -> None:
+        """Kafka's onBrokerFailure, of those brokers that are there."""
         now = self._now
-        gone = now.cluster.known_places(brokers)
+        gone = self._named([event["brokers"] for event in events])
         gone = gone[now.registered[gone]]
-        if not len(gone):
-            return
+        is_gone = np.zeros(len(now.ids), dtype=bool)
+        is_gone[gone] = True
+        struck = any_of(self._of_each(is_gone))
         now.registered[gone] = False
         now.shutting_down[gone] = False
         now.knows_directories[gone] = False
         leader_is_online = now.is_online(now.record["leader"], np.arange(len(now.rows)))
-        leaderless = np.flatnonzero(now.has_record & ~now.is_queued & ~leader_is_online)
-        self._partitions.lose_leaders(leaderless)
-        results = self._partitions.trigger_online()
-        is_gone = np.zeros(len(now.cluster.ids), dtype=bool)
-        is_gone[gone] = True
+        leaderless = now.has_record & ~now.is_queued & ~leader_is_online & struck[now.of]
+        at = np.flatnonzero(leaderless)
+        self._partitions.lose_leaders(at)
+        led = self._partitions.trigger_online(struck)
         stopped = (now.replicas != NOBODY) & values_of(is_gone, now.replicas)
         stopped &= ~now.is_queued[:, None]
         self._replicas.take_offline(stopped)
         if now.cluster.release >= releases.RELEASE_3_1:
-            nobody_was_told = not stopped.any() and not results.any()
+            told = led | now.scenarios_with(np.flatnonzero(any_of(stopped)))
         else:
-            nobody_was_told = not len(leaderless)
-        if nobody_was_told:
-            now.tell(np.arange(0))
+            told = now.scenarios_with(at)
+        self._tell_nothing(struck & ~told)
 
-    def broker_startup(self, brokers: Sequence[int], epochs: Sequence[int | None]) -> None:
-        """Kafka's onBrokerStartup, of *brokers* that were away."""
+    def _tell_nothing(self, scenarios: Flags) -> None:
+        if scenarios.any():
+            self._now.tell(_NO_PARTITIONS, scenarios)
+
+    def broker_startup(self, events: Sequence[Event]) -> None:
+        """Kafka's onBrokerStartup, of brokers that were away."""
         now = self._now
         known = now.registered.copy()
-        new = now.cluster.places_of(brokers)
-        for broker, epoch in zip(new.tolist(), epochs, strict=True):
-            now.broker_epochs[broker] = now.highest_epoch + 1 if epoch is None else epoch
-            now.highest_epoch = max(now.highest_epoch, now.broker_epochs[broker] or 0)
+        for scenario, event in enumerate(events):
+            brokers = event["brokers"]
+            for broker, epoch in zip(
+                brokers, event.get("epochs") or [None] * len(brokers), strict=True
+            ):
+                highest = now.highest_epochs[scenario]
+                given = highest + 1 if epoch is None else epoch
+                now.broker_epochs[now.place(scenario, broker)] = given
+                now.highest_epochs[scenario] = max(highest, given)
+        new = self._named([event["brokers"] for event in events])
         now.registered[new] = True
         now.knows_directories[new] = False
-        now.tell(np.arange(0), to=known)
-        now.tell(np.flatnonzero(now.has_record), to=now.registered & ~known)
-        self._replicas.take_online(
-            values_of(now.registered & ~known, now.replicas) & (now.replicas != NOBODY)
-        )
-        self._partitions.trigger_online()
+        is_new = now.registered & ~known
+        now.tell(_NO_PARTITIONS, self._all, to=known)
+        now.tell(np.flatnonzero(now.has_record), self._all, to=is_new)
+        self._replicas.take_online(values_of(is_new, now.replicas) & (now.replicas != NOBODY))
+        self._partitions.trigger_online(self._all)
 
-    def controlled_shutdown(self, broker: int) -> None:
+    def controlled_shutdown(self, events: Sequence[Event]) -> None:
         """Leadership moves away, follower replicas stop; the answer is what it still leads."""
         now = self._now
-        (place, *_) = [*now.cluster.known_places([broker]), NOBODY]
-        if place == NOBODY or not now.registered[place]:
-            now.told.add_others("event_results", 1, error=BROKER_NOT_AVAILABLE)
-            return
-        now.shutting_down[place] = True
-        is_its = now.replicas == place
+        asked = enumerate(event["broker"] for event in events)
+        places = np.array([now.place(scenario, broker) for scenario, broker in asked])
+        is_there = (places != NOBODY) & values_of(now.registered, places)
+        absent = np.flatnonzero(~is_there)
+        now.told.add_others("event_results", absent, error=BROKER_NOT_AVAILABLE)
+        now.shutting_down[places[is_there]] = True
+        place = np.where(is_there, places, _ABSENT)[now.of]
+        is_its = now.replicas == place[:, None]
         can_move = now.has_record & ~now.is_queued & ((now.replicas != NOBODY).sum(axis=1) > 1)
         leads = can_move & (now.record["leader"] == place)
         self._partitions.move_leaders(np.flatnonzero(leads & any_of(is_its)))
         followed = can_move & any_of(is_its) & ~leads
-        now.told.begin_step()
-        batch = now.batch()
-        at = np.flatnonzero(followed)
-        receiver = np.full((len(at), 1), place)
-        batch.stops(now.rows[at], now.epochs_to_stop(at), receiver)
-        batch.send()
+        if is_there.any():
+            now.told.begin_step(is_there)
+            batch = Batch(now)
+            at = np.flatnonzero(followed)
+            batch.stops(at, now.epochs_to_stop(at), place[at, None])
+            batch.send()
         self._replicas.take_offline(is_its & followed[:, None])
-        still = can_move & (now.record["leader"] == place)
-        now.told.add("event_results", now.rows[still])
+        still = np.flatnonzero(can_move & (now.record["leader"] == place))
+        now.told.add("event_results", now.rows[still], now.of[still])

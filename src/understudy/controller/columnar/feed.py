@@ -121,11 +121,8 @@ def _tell(
     for number, partitions in _by_number(batches):
         snapshot, scenarios = shares[number]
         cluster = Cluster(known[snapshot], partitions)
-        for name, texts in scenarios:
-            events = [json.loads(text) for text in texts]
-            yield from told(
-                cluster, (*snapshot, name), events, changed_only=changed_only, wanted=wanted
-            )
+        asked = ((name, [json.loads(text) for text in texts]) for name, texts in scenarios)
+        yield from told(cluster, snapshot, asked, changed_only=changed_only, wanted=wanted)
 
 
 def _by_number(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:

@@ -71,11 +71,12 @@ def tell_states(now: State, *, shown: Flags | None = None, changed_only: bool) -
     now.told.add(
         "partition_states",
         now.rows[at],
+        now.of[at],
         state_before=words(now.partition_states_before[at], PARTITION_STATES),
         state_after=words(now.partition_states[at], PARTITION_STATES),
         **{name: each.take(taken) for name, each in cluster.assignment.items()},
-        isr_before=lists(before["isr"], cluster.ids, known=had),
-        isr=lists(after["isr"], cluster.ids, known=has),
+        isr_before=lists(before["isr"], now.ids, known=had),
+        isr=lists(after["isr"], now.ids, known=has),
         **columns,
         outcome=words(outcome[at], _OUTCOMES),
         reason=words(reason[at], REASONS),
@@ -85,7 +86,8 @@ def tell_states(now: State, *, shown: Flags | None = None, changed_only: bool) -
     now.told.add(
         "replica_states",
         now.rows[of],
-        replica=pa.array(cluster.ids[now.replicas[of, column]], pa.int32()),
+        now.of[of],
+        replica=pa.array(now.ids[now.replicas[of, column]], pa.int32()),
         state_before=words(now.replica_states_before[of, column], REPLICA_STATES),
         state_after=words(now.replica_states[of, column], REPLICA_STATES),
     )
@@ -100,13 +102,13 @@ def _outcomes(now: State) -> tuple[Ints, Ints]:
     for name in RECORD:
         if name != "isr":
             same &= now.record[name] == before[name]
-    last, clean = now.last_reason, now.last_clean
+    last, clean, elected = now.last_reason, now.last_clean, now.why_elected
     cases = [
         (~has, NEVER_LED, np.where(is_queued, WHY[QUEUED], WHY[NO_REPLICA_ONLINE])),
         (is_offline, OFFLINE, np.where(is_queued, WHY[QUEUED], last)),
-        (~now.had_record, INITIALIZED, last),
-        (clean == 0, ELECTED_UNCLEAN, last),
-        (clean == 1, ELECTED, last),
+        (~now.had_record, INITIALIZED, elected),
+        (clean == 0, ELECTED_UNCLEAN, elected),
+        (clean == 1, ELECTED, elected),
         (~same_isr, ISR_SHRUNK, np.full(len(has), WHY[SHRUNK])),
         (~same, RECORD_REFRESHED, np.full(len(has), WHY[SENT_AGAIN])),
     ]

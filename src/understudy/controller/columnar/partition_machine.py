@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from understudy.controller import releases
+from understudy.controller.columnar.batches import Batch
 from understudy.controller.columnar.cluster import (
     NOBODY,
     UNCLEAN_LEVELS,
@@ -74,18 +75,22 @@ class PartitionMachine:
         now = self._now
         if not len(at):
             return
-        now.told.begin_step()
+        now.told.begin_step(now.scenarios_with(at))
         self._partition_transitions(at, OFFLINE_PARTITION)
         now.partition_states[at] = OFFLINE_NOW
 
-    def trigger_online(self) -> Flags:
-        """Try every new or offline partition; whether each that had led found a leader."""
+    def trigger_online(self, scenarios: Flags) -> Flags:
+        """Try every new or offline partition of these *scenarios*.
+
+        Returns the scenarios in which any found a leader that had led.
+        """
         now = self._now
-        tried = np.flatnonzero(~now.is_queued & (now.partition_states != ONLINE))
+        is_tried = ~now.is_queued & (now.partition_states != ONLINE)
+        tried = np.flatnonzero(is_tried & scenarios[now.of])
         if not len(tried):
-            return np.zeros(0, dtype=bool)
-        now.told.begin_step()
-        batch = now.batch()
+            return now.scenarios_with(tried)
+        now.told.begin_step(now.scenarios_with(tried))
+        batch = Batch(now)
         is_new = now.partition_states[tried] == NEW
         found = np.zeros(len(tried), dtype=bool)
         if is_new.any():
@@ -97,10 +102,10 @@ class PartitionMachine:
             online = now.is_online(now.replicas[led], led)
             record = now.shown(now.taken(led))
             receivers = np.where(online, now.replicas[led], NOBODY)
-            batch.leader_and_isr(now.rows[led], record, receivers, is_new=new)
+            batch.leader_and_isr(led, record, receivers, is_new=new)
             now.add_metadata(batch, led)
         batch.send()
-        return np.asarray(found[~is_new])
+        return now.scenarios_with(led[~new])
 
     def _initialize(self, at: Ints) -> Flags:
         """Kafka's initializeLeaderAndIsr: all online replicas in sync, the first of them leads."""
@@ -138,11 +143,11 @@ class PartitionMachine:
         now = self._now
         replicas, isr = now.replicas[at], now.record["isr"][at]
         online, member_online = now.is_online(replicas, at), now.is_online(isr, at)
-        is_later = now.record["controller_epoch"][at] > now.epoch
+        is_later = now.is_of_later_controller(at)
         in_sync = online & contained_in(replicas, isr)
         is_clean = any_of(in_sync)
         any_member, any_online = any_of(member_online), any_of(online)
-        levels = now.cluster.unclean_levels(now.rows[at], now.controller_id)
+        levels = now.cluster.unclean_levels(now.rows[at], now.of[at], now.controller_ids)
         levels = np.where(any_member | is_later, UNSET, levels)
         is_unclean = ~is_clean & (levels != UNSET) & any_online
         found: Flags = (is_clean | is_unclean) & ~is_later
@@ -195,12 +200,12 @@ class PartitionMachine:
         now = self._now
         if not len(at):
             return
-        now.told.begin_step()
-        batch = now.batch()
+        now.told.begin_step(now.scenarios_with(at))
+        batch = Batch(now)
         replicas, isr = now.replicas[at], now.record["isr"][at]
         is_there = values_of(now.registered, replicas) & (replicas != NOBODY)
         is_there &= ~now.on_offline_dir(replicas, at)
-        is_later = now.record["controller_epoch"][at] > now.epoch
+        is_later = now.is_of_later_controller(at)
         stays = is_there & ~values_of(now.shutting_down, replicas) & contained_in(replicas, isr)
         found = any_of(stays) & ~is_later
         chosen = np.where(found, first_of(replicas, stays), NOBODY)
@@ -230,7 +235,7 @@ class PartitionMachine:
         if len(led):
             receivers = np.where(is_there, replicas, NOBODY)[found]
             record = now.shown(now.taken(led))
-            batch.leader_and_isr(now.rows[led], record, receivers, is_new=False)
+            batch.leader_and_isr(led, record, receivers, is_new=False)
             now.add_metadata(batch, led)
         batch.send()
 
@@ -267,7 +272,7 @@ class PartitionMachine:
         np.cumsum(is_there.sum(axis=1), out=offsets[1:])
         each = pa.StructArray.from_arrays(
             [
-                pa.array(now.cluster.ids[now.replicas[at][is_there]], pa.int32()),
+                pa.array(now.ids[now.replicas[at][is_there]], pa.int32()),
                 pa.array(_VERDICTS).take(pa.array(verdicts[is_there])),
             ],
             names=["replica", "verdict"],
@@ -276,15 +281,18 @@ class PartitionMachine:
         now.told.add(
             "decisions",
             now.rows[at],
+            now.of[at],
             strategy=strategy,
             candidates=pa.ListArray.from_arrays(pa.array(offsets), each),
-            chosen=numbers(ids_of(chosen, now.cluster.ids), known=is_found),
+            chosen=numbers(ids_of(chosen, now.ids), known=is_found),
             clean=clean,
             unclean_allowed_by=unclean_allowed_by,
             reason=words(why, REASONS),
         )
         now.last_reason[at] = why
-        now.last_clean[at] = np.where(is_found, is_clean, UNSET)
+        elected = at[is_found]
+        now.last_clean[elected] = is_clean[is_found]
+        now.why_elected[elected] = why[is_found]
 
     def _become_online(self, at: Ints) -> None:
         now = self._now
@@ -307,6 +315,7 @@ class PartitionMachine:
         now.told.add(
             "transitions",
             now.rows[at],
+            now.of[at],
             machine=PARTITION_MACHINE,
             from_state=words(now.partition_states[at], PARTITION_STATES),
             to_state=target,

@@ -47,14 +47,15 @@ class ReplicaMachine:
         now = self._now
         if not online.any():
             return
-        now.told.begin_step()
-        batch = now.batch()
         at, column = np.nonzero(online)
+        now.told.begin_step(now.scenarios_with(at))
+        batch = Batch(now)
         now.told.add(
             "transitions",
             now.rows[at],
+            now.of[at],
             machine=REPLICA_MACHINE,
-            replica=pa.array(now.cluster.ids[now.replicas[at, column]], pa.int32()),
+            replica=pa.array(now.ids[now.replicas[at, column]], pa.int32()),
             from_state=words(now.replica_states[at, column], REPLICA_STATES),
             to_state=ONLINE_REPLICA,
             result=OK,
@@ -64,30 +65,27 @@ class ReplicaMachine:
         if len(known):
             record = now.shown(now.taken(known))
             receivers = np.where(online[known], now.replicas[known], NOBODY)
-            batch.leader_and_isr(now.rows[known], record, receivers, is_new=False)
+            batch.leader_and_isr(known, record, receivers, is_new=False)
             now.add_metadata(batch, known)
         batch.send()
 
-    def take_offline(self, stopped: Flags) -> list[int]:
+    def take_offline(self, stopped: Flags) -> list[list[int]]:
         """Stop replicas, broker by broker in Kafka's own order, and take them out of their ISRs.
 
-        Returns that order, as ids.
+        Returns that order by scenario, as ids.
         """
         now = self._now
         if not stopped.any():
-            return []
-        now.told.begin_step()
-        batch = now.batch()
-        ids = now.cluster.ids
-        order = group_order(ids[np.unique(now.replicas[stopped])].tolist())
-        rank = np.full(len(ids), len(ids))
-        rank[now.cluster.places_of(order)] = np.arange(len(order))
+            return [[] for _ in now.epochs]
         at = np.flatnonzero(any_of(stopped))
-        ranks = np.where(stopped[at], values_of(rank, now.replicas[at]), len(ids))
+        now.told.begin_step(now.scenarios_with(at))
+        batch = Batch(now)
+        orders, rank = self._in_kafkas_order(np.unique(now.replicas[stopped]))
+        ranks = np.where(stopped[at], values_of(rank, now.replicas[at]), now.brokers)
         in_order = np.argsort(ranks, axis=1, kind="stable")
         brokers = np.take_along_axis(now.replicas[at], in_order, axis=1)
         counts = stopped[at].sum(axis=1)
-        is_later = now.has_record[at] & (now.record["controller_epoch"][at] > now.epoch)
+        is_later = now.has_record[at] & now.is_of_later_controller(at)
         changes = now.has_record[at] & ~is_later
         stop_epochs = np.full(brokers.shape, NO_EPOCH)
         before_last = now.taken(at)
@@ -114,21 +112,33 @@ class ReplicaMachine:
             knows_end = (counts > 1) & ~last_wrote
             replicas = now.replicas[at]
             others = np.where((replicas != last[:, None]) | knows_end[:, None], replicas, NOBODY)
-            rows = now.rows[at]
             batch.leader_and_isr(
-                rows[told], now.shown(now.taken(at[told])), others[told], is_new=False
+                at[told], now.shown(now.taken(at[told])), others[told], is_new=False
             )
             batch.leader_and_isr(
-                rows[is_apart],
+                at[is_apart],
                 now.shown(picked(before_last, np.flatnonzero(is_apart))),
                 last[is_apart, None],
                 is_new=False,
             )
             now.add_metadata(batch, at[told])
-        if not now.has_record[at].all():
-            now.add_metadata(batch, at[:0])
+        now.add_metadata(batch, at[:0], now.scenarios_with(at[~now.has_record[at]]))
         batch.send()
-        return order
+        return orders
+
+    def _in_kafkas_order(self, stopped: Ints) -> tuple[list[list[int]], Ints]:
+        """The order of broker groups in each scenario, as ids, and the rank of each broker."""
+        now = self._now
+        orders: list[list[int]] = []
+        rank = np.zeros(len(now.ids), dtype=np.int32)
+        edges = np.searchsorted(stopped, np.arange(len(now.epochs) + 1) * now.brokers)
+        for first, start, end in zip(
+            range(0, len(now.ids), now.brokers), edges[:-1], edges[1:], strict=True
+        ):
+            order = group_order(now.ids[stopped[start:end]].tolist())
+            rank[first + now.cluster.places_of(order)] = np.arange(len(order))
+            orders.append(order)
+        return orders, rank
 
     def _remove(self, at: Ints, brokers: Ints) -> Flags:
         """Kafka's removeReplicasFromIsr; whether each record was written.
@@ -154,12 +164,12 @@ class ReplicaMachine:
     def _stop(self, at: Ints, brokers: Ints, *, is_refused: Flags) -> None:
         now = self._now
         column = (now.replicas[at] == brokers[:, None]).argmax(axis=1)
-        ids = now.cluster.ids
         now.told.add(
             "transitions",
             now.rows[at],
+            now.of[at],
             machine=REPLICA_MACHINE,
-            replica=pa.array(ids[brokers], pa.int32()),
+            replica=pa.array(now.ids[brokers], pa.int32()),
             from_state=words(now.replica_states[at, column], REPLICA_STATES),
             to_state=OFFLINE_REPLICA,
             result=words(is_refused.astype(np.int64), (OK, FAILED)),
@@ -186,4 +196,4 @@ class ReplicaMachine:
         place = np.arange(len(row)) - np.flatnonzero(is_first)[body]
         receivers = np.full((body[-1] + 1, brokers.shape[1]), NOBODY)
         receivers[body, place] = receiver
-        batch.stops(now.rows[at[row[is_first]]], epoch[is_first], receivers)
+        batch.stops(at[row[is_first]], epoch[is_first], receivers)

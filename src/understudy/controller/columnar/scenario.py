@@ -1,8 +1,9 @@
-"""One scenario over a snapshot, from its events to the rows of every table."""
+"""Scenarios over a snapshot, from their events to the rows of every table."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,9 +25,10 @@ from understudy.controller.zk.events import (
 )
 from understudy.schemas import REPLAY_TABLES
 
-Rows = list[tuple[str, pa.RecordBatch]]
-Resumed = tuple[int, list[int]]
-"""Steps of a start-up, and the order of its broker groups."""
+PARTITIONS_SIDE_BY_SIDE: Final = 100_000
+"""Of all scenarios held together: more fill memory and gain nothing."""
+
+Rows = Iterator[tuple[str, pa.RecordBatch]]
 
 
 def covers(cluster: Cluster, events: Sequence[Event]) -> bool:
@@ -85,60 +87,93 @@ def _halts_deletion(cluster: Cluster, events: Sequence[Event]) -> bool:
 
 def told(
     cluster: Cluster,
-    key: Sequence[str],
-    events: Sequence[Event],
+    snapshot: Sequence[str],
+    scenarios: Iterable[tuple[str, Sequence[Event]]],
     *,
     changed_only: bool,
     wanted: Collection[str] = REPLAY_TABLES,
 ) -> Rows:
     """The rows of the tables that are *wanted*, whoever has to make them."""
-    told = Told(cluster, key, wanted)
-    if covers(cluster, events):
-        resumed = _replay(cluster, told, events, changed_only=changed_only)
-        if resumed is not None:
-            steps, order = resumed
-            rows = cluster.snapshot_rows(np.flatnonzero(is_unfinished(cluster)))
-            rest = interpreter.resume(rows, events[0], order, steps)
-            told.add_plain(rest, changed_only=changed_only)
-    else:
-        _interpret(cluster, told, events, changed_only=changed_only)
-    return told.batches
+    side_by_side: dict[tuple[str, ...], _Alike] = {}
+    for name, events in scenarios:
+        if not covers(cluster, events):
+            told = Told(cluster, snapshot, [name], wanted)
+            _interpret(cluster, told, events, changed_only=changed_only)
+            yield from told.batches
+            continue
+        kinds = tuple(event["type"] for event in events)
+        alike = side_by_side.setdefault(kinds, _Alike([], [], []))
+        alike.add(name, events, _rows(cluster, events, changed_only=changed_only))
+        if alike.is_enough():
+            yield from _replayed(cluster, snapshot, alike, wanted, changed_only=changed_only)
+            del side_by_side[kinds]
+    for alike in side_by_side.values():
+        yield from _replayed(cluster, snapshot, alike, wanted, changed_only=changed_only)
 
 
-def _replay(
-    cluster: Cluster, told: Told, events: Sequence[Event], *, changed_only: bool
-) -> Resumed | None:
-    """Replay a scenario that is covered; what a failover leaves to be taken up, if anything."""
-    first = events[0]
-    starts = first["type"] == FAILOVER
+class _Alike(NamedTuple):
+    """Scenarios of events of the same kinds, and the partitions each is held for."""
+
+    names: list[str]
+    events: list[Sequence[Event]]
+    rows: list[Ints]
+
+    def add(self, name: str, events: Sequence[Event], rows: Ints) -> None:
+        self.names.append(name)
+        self.events.append(events)
+        self.rows.append(rows)
+
+    def is_enough(self) -> bool:
+        return sum(map(len, self.rows)) >= PARTITIONS_SIDE_BY_SIDE
+
+
+def _rows(cluster: Cluster, events: Sequence[Event], *, changed_only: bool) -> Ints:
     # A broker that starts is told of every partition.
     tells_all = any(event["type"] in {FAILOVER, BROKER_STARTUP} for event in events)
-    is_partial = changed_only and not tells_all
-    rows = _touched(cluster, events) if is_partial else np.arange(cluster.count)
-    now = State(cluster, rows, told)
+    if changed_only and not tells_all:
+        return _touched(cluster, events)
+    return np.arange(cluster.count)
+
+
+def _replayed(
+    cluster: Cluster,
+    snapshot: Sequence[str],
+    alike: _Alike,
+    wanted: Collection[str],
+    *,
+    changed_only: bool,
+) -> Rows:
+    """Replay scenarios that are covered, and what their failovers leave to be taken up."""
+    told = Told(cluster, snapshot, alike.names, wanted)
+    lengths = [len(rows) for rows in alike.rows]
+    of = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+    now = State(cluster, np.concatenate(alike.rows), of, len(lengths), told)
     controller = Controller(now)
-    resumed: Resumed | None = None
-    shown = None
-    if not starts:
+    takes = {
+        BROKER_FAILURE: controller.broker_failure,
+        BROKER_STARTUP: controller.broker_startup,
+        CONTROLLED_SHUTDOWN: controller.controlled_shutdown,
+    }
+    unfinished = np.zeros(cluster.count, dtype=bool)
+    orders: list[list[int]] = []
+    if alike.events[0][0]["type"] != FAILOVER:
         now.settle()
-    for event in events:
-        told.begin_event(event["type"])
-        kind = event["type"]
-        if kind == BROKER_FAILURE:
-            controller.broker_failure(event["brokers"])
-        elif kind == BROKER_STARTUP:
-            brokers = event["brokers"]
-            controller.broker_startup(brokers, event.get("epochs") or [None] * len(brokers))
-        elif kind == CONTROLLED_SHUTDOWN:
-            controller.controlled_shutdown(event["broker"])
-        if kind != FAILOVER:
-            continue
-        order = controller.start_up(event)
-        unfinished = is_unfinished(cluster)
-        if unfinished.any():
-            resumed, shown = (told.step, order), ~unfinished
-    tell_states(now, shown=shown, changed_only=changed_only)
-    return resumed
+    for events in zip(*alike.events, strict=True):
+        kind = events[0]["type"]
+        told.begin_event(kind)
+        if kind == FAILOVER:
+            unfinished = is_unfinished(cluster)
+            orders = controller.start_up(events)
+        else:
+            takes[kind](events)
+    tell_states(now, shown=~unfinished[now.rows], changed_only=changed_only)
+    if unfinished.any():
+        rows = cluster.snapshot_rows(np.flatnonzero(unfinished))
+        steps = told.steps.tolist()
+        for scenario, (first, *_) in enumerate(alike.events):
+            rest = interpreter.resume(rows, first, orders[scenario], steps[scenario])
+            told.add_plain(rest, scenario, changed_only=changed_only)
+    yield from told.batches
 
 
 def _interpret(
@@ -153,9 +188,10 @@ def _interpret(
         is_touched |= np.isin(cluster.isr, brokers).any(axis=1)
         is_touched[_touched(cluster, events)] = True
     rows = cluster.snapshot_rows(np.flatnonzero(is_touched))
-    told.add_plain(interpreter.replay(rows, events), changed_only=changed_only)
+    told.add_plain(interpreter.replay(rows, events), 0, changed_only=changed_only)
     if not changed_only and not is_touched.all():
-        others = State(cluster, np.flatnonzero(~is_touched), told)
+        left = np.flatnonzero(~is_touched)
+        others = State(cluster, left, np.zeros(len(left), dtype=np.int32), 1, told)
         others.settle()
         tell_states(others, changed_only=False)
 

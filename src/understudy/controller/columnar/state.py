@@ -1,4 +1,10 @@
-"""What a controller holds: who is there, the records and the states, and what is sent of them."""
+"""What a controller holds: who is there, the records and the states, and what is sent of them.
+
+Scenarios over one snapshot are held side by side, as if they were one cluster: each has brokers of
+its own, at places behind those of the one before, and partitions of its own, as far as it touches
+them. So a call of a machine is one for all of them, and what it does to a partition depends on
+nothing of another scenario. What a scenario has once (epochs, steps) is an array by scenario.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +13,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from understudy.controller.columnar.batches import Batch, Sender
+from understudy.controller.columnar.batches import Batch
 from understudy.controller.columnar.cluster import (
     NOBODY,
     UNSET,
@@ -73,31 +79,59 @@ Record = dict[str, Ints]
 
 
 class State:
-    """What a controller holds of the partitions *rows*, as arrays that events change."""
+    """What the controllers of all scenarios hold, as arrays that events change.
 
-    def __init__(self, cluster: Cluster, rows: Ints, told: Told) -> None:
+    Of the partitions *rows*, each of the scenario *of* that number; one scenario after the other,
+    each with its partitions in order.
+    """
+
+    def __init__(self, cluster: Cluster, rows: Ints, of: Ints, scenarios: int, told: Told) -> None:
         self.cluster = cluster
         self.rows = rows
+        self.of = of
         self.told = told
-        self.controller_id = cluster.controller_id
-        self.epoch = cluster.epoch
-        self.registered = cluster.is_registered.copy()
-        self.shutting_down = cluster.is_shutting_down.copy()
-        self.broker_epochs = list(cluster.broker_epochs)
-        self.highest_epoch = max((epoch or 0 for epoch in self.broker_epochs), default=0)
-        self.knows_directories = np.ones(len(cluster.ids), dtype=bool)
-        self.replicas = cluster.replicas[rows]
+        self.brokers = len(cluster.ids)  # of each scenario
+        self.ids = np.tile(cluster.ids, scenarios)
+        self.controller_ids = np.full(scenarios, cluster.controller_id)
+        self.epochs = np.full(scenarios, cluster.epoch)
+        self.registered = np.tile(cluster.is_registered, scenarios)
+        self.shutting_down = np.tile(cluster.is_shutting_down, scenarios)
+        self.broker_epochs = np.tile(cluster.broker_epochs, scenarios)
+        self.highest_epochs = np.full(scenarios, cluster.highest_epoch)
+        self.knows_directories = np.ones(len(self.ids), dtype=bool)
+        self._first_broker = (of * self.brokers).astype(np.int32)
+        self.replicas = self._own(cluster.replicas[rows])
         self.is_queued = cluster.is_queued[rows]
         self.has_record = cluster.has_record[rows]
         self.record: Record = {name: getattr(cluster, name)[rows] for name in RECORD}
+        self.record["leader"] = self._own(self.record["leader"])
+        self.record["isr"] = self._own(self.record["isr"])
         self.start = self.taken(np.arange(len(rows)))
         self.had_record = self.has_record.copy()
         self.partition_states = np.full(len(rows), NONE)
         self.replica_states = np.full(self.replicas.shape, NONE)
         self.last_reason = np.full(len(rows), NONE)
-        self.last_clean = np.full(len(rows), UNSET)  # of the last election that found a leader
+        # Of the last election that found a leader.
+        self.last_clean = np.full(len(rows), UNSET)
+        self.why_elected = np.full(len(rows), NONE)
         self.partition_states_before = self.partition_states
         self.replica_states_before = self.replica_states
+
+    def _own(self, places: Ints) -> Ints:
+        """The same brokers, as those of the scenario that each row is of."""
+        first = self._first_broker if places.ndim == 1 else self._first_broker[:, None]
+        return np.where(places == NOBODY, NOBODY, places + first)
+
+    def scenarios_with(self, at: Ints) -> Flags:
+        """The scenarios that any of these partitions is of."""
+        found = np.zeros(len(self.epochs), dtype=bool)
+        found[self.of[at]] = True
+        return found
+
+    def place(self, scenario: int, broker_id: int) -> int:
+        """Where a broker of a scenario stands, if anybody mentions it."""
+        own = self.cluster.known_places([broker_id])
+        return int(own[0]) + scenario * self.brokers if len(own) else NOBODY
 
     # --- Who is there ------------------------------------------------------------------------
 
@@ -113,8 +147,8 @@ class State:
         some = np.flatnonzero(self.cluster.has_offline_dirs[rows])
         if len(some):
             asked = brokers[some]
-            of_row = rows[some] if asked.ndim == 1 else rows[some][:, None]
-            key = of_row.astype(np.int64) * len(self.cluster.ids) + asked
+            first = rows[some].astype(np.int64) * self.brokers - self._first_broker[at[some]]
+            key = (first if asked.ndim == 1 else first[:, None]) + asked
             is_listed = self.cluster.lists_directory(key)
             found[some] = is_listed & (asked != NOBODY) & values_of(self.knows_directories, asked)
         return found
@@ -146,18 +180,21 @@ class State:
         return picked(self.record, at)
 
     def shown(self, record: Record) -> Record:
-        return {**record, "leader": ids_of(record["leader"], self.cluster.ids)}
+        return {**record, "leader": ids_of(record["leader"], self.ids)}
 
     def set_record(self, at: Ints, **values: Any) -> None:  # noqa: ANN401 - one value or many
         for name, value in values.items():
             self.record[name][at] = value
-        self.record["controller_epoch"][at] = self.epoch
+        self.record["controller_epoch"][at] = self.epochs[self.of[at]]
+
+    def is_of_later_controller(self, at: Ints) -> Flags:
+        return np.asarray(self.record["controller_epoch"][at] > self.epochs[self.of[at]])
 
     def record_of_transition(self, at: Ints, *, known: Flags | None = None) -> dict[str, pa.Array]:
         record = self.shown(self.taken(at))
         return {
             "leader": numbers(record["leader"], known=known),
-            "isr": lists(record["isr"], self.cluster.ids, known=known),
+            "isr": lists(record["isr"], self.ids, known=known),
             "leader_epoch": numbers(record["leader_epoch"], known=known),
         }
 
@@ -165,9 +202,9 @@ class State:
         self._metadata_writes(at, self.taken(at))
 
     def write_in_order(self, writes: list[tuple[Ints, Ints, Record]]) -> None:
-        """Those of one broker group after the other, and in each by partition."""
+        """In each scenario those of one broker group after the other, and in each by partition."""
         ranks, at = (np.concatenate(each) for each in list(zip(*writes, strict=True))[:2])
-        order = np.lexsort((at, ranks))
+        order = np.lexsort((at, ranks, self.of[at]))
         record = {
             name: np.concatenate([each[name] for *_, each in writes])[order] for name in RECORD
         }
@@ -178,9 +215,10 @@ class State:
         self.told.add(
             "metadata_writes",
             self.rows[at],
-            seq=self.told.number_writes(len(at)),
+            self.of[at],
+            seq=self.told.number_writes(self.of[at]),
             kind=STATE_WRITE,
-            isr=lists(shown["isr"], self.cluster.ids),
+            isr=lists(shown["isr"], self.ids),
             **{name: numbers(shown[name]) for name in RECORD if name != "isr"},
         )
 
@@ -191,18 +229,21 @@ class State:
 
     # --- Requests ----------------------------------------------------------------------------
 
-    def batch(self) -> Batch:
-        sender = Sender(self.cluster, self.controller_id, self.epoch, self.broker_epochs)
-        return Batch(self.cluster, self.told, self.registered, sender)
-
-    def tell(self, at: Ints, *, to: Flags | None = None) -> None:
+    def tell(self, at: Ints, scenarios: Flags, *, to: Flags | None = None) -> None:
         """UpdateMetadata about some partitions, possibly none, to everybody or *to* some."""
-        self.told.begin_step()
-        batch = self.batch()
-        self.add_metadata(batch, at, to=to)
+        self.told.begin_step(scenarios)
+        batch = Batch(self)
+        self.add_metadata(batch, at, scenarios, to=to)
         batch.send()
 
-    def add_metadata(self, batch: Batch, at: Ints, *, to: Flags | None = None) -> None:
+    def add_metadata(
+        self,
+        batch: Batch,
+        at: Ints,
+        scenarios: Flags | None = None,
+        *,
+        to: Flags | None = None,
+    ) -> None:
         """What everybody is told: hardly anything while the topic is being deleted."""
         record = self.shown(self.taken(at))
         is_queued = self.is_queued[at]
@@ -212,7 +253,13 @@ class State:
                 record[name] = np.where(is_queued, 0, record[name])
         replicas = self.replicas[at]
         offline = (replicas != NOBODY) & ~self.is_online(replicas, at)
-        batch.metadata(self.rows[at], record, offline, to=to)
+        batch.metadata(
+            at,
+            record,
+            offline,
+            to=self.registered if to is None else to,
+            scenarios=self.scenarios_with(at) if scenarios is None else scenarios,
+        )
 
 
 V = TypeVar("V", Flags, Ints)

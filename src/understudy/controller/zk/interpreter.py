@@ -214,7 +214,7 @@ def _outcome(  # noqa: C901, PLR0911 - one return for each outcome reads best
     """What became of a partition, in one word and one sentence."""
     old, new = start.leadership.get(tp), context.leadership.get(tp)
     state, assignment = context.partition_states.get(tp), context.assignments.get(tp)
-    _, clean, reason = journal.last_election.get(tp, ("", None, None))
+    clean, reason = journal.last_elected.get(tp, (None, None))
     if assignment is None:
         is_known = context.znode_assignments.get(tp) is not None
         return (RESIGNED, NOBODY_KNOWS) if is_known else (DELETED, TOPIC_GONE)
@@ -223,7 +223,7 @@ def _outcome(  # noqa: C901, PLR0911 - one return for each outcome reads best
     if new is None:
         return NEVER_LED, QUEUED if context.is_queued(tp) else NO_REPLICA_ONLINE
     if state == OFFLINE_PARTITION:
-        return OFFLINE, QUEUED if context.is_queued(tp) else reason
+        return OFFLINE, QUEUED if context.is_queued(tp) else journal.last_reason.get(tp)
     if old is None:
         return INITIALIZED, reason
     if clean is False:

@@ -163,7 +163,7 @@ def _outcome(  # noqa: C901, PLR0911 - one return for each outcome reads best
     """What became of a partition, in one word and one sentence."""
     old, new = start.records.get(tp), context.leadership.get(tp)
     replicas = context.assignments.get(tp)
-    _, clean, reason = journal.last_election.get(tp, ("", None, FIRST_IN_SYNC))
+    clean, reason = journal.last_elected.get(tp, (None, FIRST_IN_SYNC))
     if replicas is None:
         return DELETED, TOPIC_GONE
     if any(context.replica_states.get((tp, r)) in _BEING_DELETED for r in replicas):
@@ -171,7 +171,9 @@ def _outcome(  # noqa: C901, PLR0911 - one return for each outcome reads best
     if new is None:
         return NEVER_LED, QUEUED if context.is_queued(tp) else NO_REPLICA_ONLINE
     if context.partition_states.get(tp) == OFFLINE_PARTITION:
-        return OFFLINE, QUEUED if context.is_queued(tp) else reason
+        return OFFLINE, QUEUED if context.is_queued(tp) else journal.last_reason.get(
+            tp, FIRST_IN_SYNC
+        )
     if old is None:
         return INITIALIZED, reason
     if clean is False:
