@@ -20,7 +20,7 @@ from understudy.controller.columnar.cluster import (
     Flags,
     Ints,
 )
-from understudy.controller.columnar.rows import any_of, ascending, lists, numbers
+from understudy.controller.columnar.rows import any_of, ascending, count_of, lists, numbers
 from understudy.controller.words import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Batch:
         )
         elements = _size(record["isr"]) + _size(replicas)
         if self._sender.layout(UPDATE_METADATA).offline_replicas:
-            elements += offline.sum(axis=1)
+            elements += count_of(offline)
         self._to_all.add(rows, now.of[at, None], elements)
 
     def stops(self, at: Ints, epochs: Ints, receivers: Ints) -> None:
@@ -231,4 +231,4 @@ def _shown(now: State, record: Record) -> dict[str, Any]:
 
 
 def _size(places: Ints) -> Ints:
-    return np.asarray((places != NOBODY).sum(axis=1))
+    return count_of(places != NOBODY)

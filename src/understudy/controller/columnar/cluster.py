@@ -102,8 +102,8 @@ class Cluster:
         """The places of those *ids* that anybody mentions, ascending."""
         return np.flatnonzero(np.isin(self.ids, np.asarray(ids, dtype=np.int64)))
 
-    def hosted(self, brokers: Ints) -> Ints:
-        """The partitions that have a replica on one of these *brokers*, or are led by one."""
+    def struck(self, brokers: Ints) -> Ints:
+        """The partitions on these *brokers*, and those in trouble, which are always tried."""
         if self._hosted is None:
             hosts = np.column_stack([self.replicas, self.leader])
             rows, columns = np.nonzero(hosts >= 0)
@@ -113,7 +113,11 @@ class Cluster:
             )
             self._hosted = rows[order], starts
         rows, starts = self._hosted
-        return np.unique(np.concatenate([rows[starts[b] : starts[b + 1]] for b in brokers]))
+        is_struck = np.zeros(self.count, dtype=bool)
+        is_struck[self.in_trouble()] = True
+        for broker in brokers:
+            is_struck[rows[starts[broker] : starts[broker + 1]]] = True
+        return np.flatnonzero(is_struck)
 
     def in_trouble(self) -> Ints:
         """The partitions without a record, or with a leader that is not online."""

@@ -15,7 +15,7 @@ from understudy.controller.columnar.batches import Batch
 from understudy.controller.columnar.cluster import NOBODY, UNSET, Flags, Ints
 from understudy.controller.columnar.partition_machine import PartitionMachine
 from understudy.controller.columnar.replica_machine import ReplicaMachine
-from understudy.controller.columnar.rows import any_of
+from understudy.controller.columnar.rows import any_of, count_of
 from understudy.controller.columnar.state import (
     INELIGIBLE,
     REPLICA_ONLINE,
@@ -144,7 +144,7 @@ class Controller:
         now.shutting_down[places[is_there]] = True
         place = np.where(is_there, places, _ABSENT)[now.of]
         is_its = now.replicas == place[:, None]
-        can_move = now.has_record & ~now.is_queued & ((now.replicas != NOBODY).sum(axis=1) > 1)
+        can_move = now.has_record & ~now.is_queued & (count_of(now.replicas != NOBODY) > 1)
         leads = can_move & (now.record["leader"] == place)
         self._partitions.move_leaders(np.flatnonzero(leads & any_of(is_its)))
         followed = can_move & any_of(is_its) & ~leads

@@ -12,7 +12,7 @@ from understudy.controller.columnar.cluster import (
     Flags,
     Ints,
 )
-from understudy.controller.columnar.rows import lists, numbers, words
+from understudy.controller.columnar.rows import any_of, lists, numbers, words
 from understudy.controller.columnar.state import (
     NONE,
     OFFLINE_NOW,
@@ -97,7 +97,7 @@ def _outcomes(now: State) -> tuple[Ints, Ints]:
     """What became of each partition, and why; the first that fits."""
     has, is_queued, before = now.has_record, now.is_queued, now.start
     is_offline = now.partition_states == OFFLINE_NOW
-    same_isr = (now.record["isr"] == before["isr"]).all(axis=1)
+    same_isr = ~any_of(now.record["isr"] != before["isr"])
     same = same_isr.copy()
     for name in RECORD:
         if name != "isr":

@@ -16,7 +16,7 @@ from understudy.controller.columnar.cluster import (
     Flags,
     Ints,
 )
-from understudy.controller.columnar.rows import any_of, ids_of, numbers, only, words
+from understudy.controller.columnar.rows import any_of, count_of, ids_of, numbers, only, words
 from understudy.controller.columnar.state import (
     NEW,
     NONE,
@@ -269,7 +269,7 @@ class PartitionMachine:
         now = self._now
         is_there = verdicts != NONE
         offsets = np.zeros(len(at) + 1, dtype=np.int32)
-        np.cumsum(is_there.sum(axis=1), out=offsets[1:])
+        np.cumsum(count_of(is_there), out=offsets[1:])
         each = pa.StructArray.from_arrays(
             [
                 pa.array(now.ids[now.replicas[at][is_there]], pa.int32()),

@@ -11,7 +11,7 @@ from understudy.controller.columnar.cluster import (
     Flags,
     Ints,
 )
-from understudy.controller.columnar.rows import any_of, only, words
+from understudy.controller.columnar.rows import any_of, count_of, only, words
 from understudy.controller.columnar.state import (
     NONE,
     REPLICA_OFFLINE,
@@ -84,7 +84,7 @@ class ReplicaMachine:
         ranks = np.where(stopped[at], values_of(rank, now.replicas[at]), now.brokers)
         in_order = np.argsort(ranks, axis=1, kind="stable")
         brokers = np.take_along_axis(now.replicas[at], in_order, axis=1)
-        counts = stopped[at].sum(axis=1)
+        counts = count_of(stopped[at])
         is_later = now.has_record[at] & now.is_of_later_controller(at)
         changes = now.has_record[at] & ~is_later
         stop_epochs = np.full(brokers.shape, NO_EPOCH)
@@ -149,7 +149,7 @@ class ReplicaMachine:
         isr, leader = now.record["isr"][at], now.record["leader"][at]
         is_it = isr == brokers[:, None]
         wrote = any_of(is_it)
-        is_alone = (isr != NOBODY).sum(axis=1) == 1
+        is_alone = count_of(isr != NOBODY) == 1
         left = only(isr, (isr != NOBODY) & ~is_it)
         now.set_record(
             at,

@@ -203,7 +203,5 @@ def _struck(events: Sequence[Event], *kinds: str) -> list[int]:
 
 
 def _touched(cluster: Cluster, events: Sequence[Event]) -> Ints:
-    """Those on the brokers that fail, and those in trouble, which are tried again and again."""
-    brokers = cluster.known_places(_struck(events, BROKER_FAILURE, CONTROLLED_SHUTDOWN))
-    in_trouble = cluster.in_trouble()
-    return np.union1d(cluster.hosted(brokers), in_trouble) if len(brokers) else in_trouble
+    """Those on the brokers that fail, and those in trouble."""
+    return cluster.struck(cluster.known_places(_struck(events, BROKER_FAILURE, CONTROLLED_SHUTDOWN)))

@@ -282,5 +282,7 @@ def first_of(places: Ints, wanted: Flags) -> Ints:
 
 def contained_in(places: Ints, others: Ints) -> Flags:
     """Of each of the lists, which are in the other one."""
-    is_same = (places[:, :, None] == others[:, None, :]) & (places != NOBODY)[:, :, None]
-    return np.asarray(is_same.any(axis=2))
+    found = np.zeros(places.shape, dtype=bool)
+    for column in others.T:
+        found |= places == column[:, None]
+    return found & (places != NOBODY)
