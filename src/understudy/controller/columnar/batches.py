@@ -59,7 +59,7 @@ class Batch:
             now.of[at],
             request=LEADER_AND_ISR,
             recipients=lists(ascending(receivers), now.ids),
-            **self._assignment(rows, "replicas", "adding", "removing"),
+            **now.cluster.assignment(rows),
             **_shown(now, record),
             is_new=is_new if isinstance(is_new, bool) else pa.array(is_new),
             recovery=numbers(record["recovery"]) if self._sender.has_recovery else None,
@@ -90,7 +90,7 @@ class Batch:
             rows,
             now.of[at],
             request=UPDATE_METADATA,
-            **self._assignment(rows, "replicas"),
+            **now.cluster.assignment(rows, ["replicas"]),
             **_shown(now, record),
             offline_replicas=lists(np.where(offline, replicas, NOBODY), now.ids),
         )
@@ -157,10 +157,6 @@ class Batch:
             partition_count=pa.array(partitions, pa.int64()),
             bytes=pa.array(layout.base + sizes + others, pa.int64()),
         )
-
-    def _assignment(self, rows: Ints, *names: str) -> dict[str, pa.Array]:
-        taken = pa.array(rows)
-        return {name: self._now.cluster.assignment[name].take(taken) for name in names}
 
 
 class Sender:

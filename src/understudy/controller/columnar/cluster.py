@@ -20,6 +20,7 @@ Flags = NDArray[np.bool_]
 NOBODY: Final = -1  # in place of a broker
 UNSET: Final = -1  # in place of a flag
 UNKNOWN_EPOCH: Final = np.iinfo(np.int64).min  # in place of a broker's epoch
+ASSIGNMENT: Final = ("replicas", "adding", "removing")
 UNCLEAN_LEVELS: Final = ("topic", "broker", "cluster", "static")
 _TOPIC_LEVEL: Final = 0
 
@@ -55,11 +56,12 @@ class Cluster:
         self.topic = np.asarray(topics.indices, dtype=np.int32)
         self.name_lengths = np.asarray(pc.utf8_length(self.topics), dtype=np.int64)
         self.partition = numbers("partition")
-        self.assignment = {name: column(name) for name in ("replicas", "adding", "removing")}
+        self._assignment = {name: column(name) for name in ASSIGNMENT}
         self.reassigned = np.asarray(
-            pc.add(*(pc.list_value_length(self.assignment[n]) for n in ("adding", "removing"))),
+            pc.add(*(pc.list_value_length(self._assignment[n]) for n in ("adding", "removing"))),
             dtype=np.int64,
         )
+        self._nothing_moves = not self.reassigned.any()
 
         self.has_record = np.asarray(column("has_state"), dtype=bool)
         leaders = numbers("leader")
@@ -92,6 +94,19 @@ class Cluster:
         self.is_queued = np.asarray(queued, dtype=bool)[self.topic]
         self._hosted: tuple[Ints, Ints] | None = None
         self._in_trouble: Ints | None = None
+
+    def assignment(self, rows: Ints, names: Iterable[str] = ASSIGNMENT) -> dict[str, pa.Array]:
+        """Columns of the assignments of these partitions."""
+        taken = pa.array(rows)
+        nothing = pa.ListArray.from_arrays(
+            pa.array(np.zeros(len(rows) + 1, dtype=np.int32)), pa.array([], pa.int32())
+        )
+        return {
+            name: nothing
+            if self._nothing_moves and name != "replicas"
+            else self._assignment[name].take(taken)
+            for name in names
+        }
 
     def places_of(self, ids: Iterable[int] | Ints) -> Ints:
         """Where ids stand in the list; for those that do not, anywhere."""

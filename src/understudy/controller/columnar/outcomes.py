@@ -59,7 +59,6 @@ def tell_states(now: State, *, shown: Flags | None = None, changed_only: bool) -
     if changed_only:
         wanted = wanted & (outcome != _CODE[UNCHANGED])
     at = np.flatnonzero(wanted)
-    cluster, taken = now.cluster, pa.array(now.rows[at])
     before, after = now.shown(picked(now.start, at)), now.shown(now.taken(at))
     had, has = now.had_record[at], now.has_record[at]
     columns: dict[str, Any] = {
@@ -74,7 +73,7 @@ def tell_states(now: State, *, shown: Flags | None = None, changed_only: bool) -
         now.of[at],
         state_before=words(now.partition_states_before[at], PARTITION_STATES),
         state_after=words(now.partition_states[at], PARTITION_STATES),
-        **{name: each.take(taken) for name, each in cluster.assignment.items()},
+        **now.cluster.assignment(now.rows[at]),
         isr_before=lists(before["isr"], now.ids, known=had),
         isr=lists(after["isr"], now.ids, known=has),
         **columns,

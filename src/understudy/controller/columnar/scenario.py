@@ -204,4 +204,5 @@ def _struck(events: Sequence[Event], *kinds: str) -> list[int]:
 
 def _touched(cluster: Cluster, events: Sequence[Event]) -> Ints:
     """Those on the brokers that fail, and those in trouble."""
-    return cluster.struck(cluster.known_places(_struck(events, BROKER_FAILURE, CONTROLLED_SHUTDOWN)))
+    brokers = _struck(events, BROKER_FAILURE, CONTROLLED_SHUTDOWN)
+    return cluster.struck(cluster.known_places(brokers))

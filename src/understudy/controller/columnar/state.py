@@ -285,4 +285,5 @@ def contained_in(places: Ints, others: Ints) -> Flags:
     found = np.zeros(places.shape, dtype=bool)
     for column in others.T:
         found |= places == column[:, None]
-    return found & (places != NOBODY)
+    found &= places != NOBODY
+    return found
