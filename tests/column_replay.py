@@ -45,9 +45,12 @@ def replayed_together(
     found: dict[str, dict[str, list[tuple[Any, ...]]]] = {
         each: {name: [] for name in REPLAY_TABLES} for each, _ in named
     }
-    for name, batch in scenario.told(cluster, _SNAPSHOT, named, changed_only=changed_only):
+
+    def hand_over(name: str, batch: pa.RecordBatch) -> None:
         for row in zip(*decoded(batch).to_pydict().values(), strict=True):
             found[row[len(SCENARIO_KEY) - 1]][name].append(row[len(SCENARIO_KEY) :])
+
+    scenario.replay(cluster, _SNAPSHOT, named, hand_over, changed_only=changed_only)
     for tables in found.values():
         tables["metadata_writes"].sort(key=lambda row: row[0])
     return list(found.values())

@@ -7,7 +7,10 @@ That takes a tenth of what it takes Spark to make each row by itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache, lru_cache, partial
+from queue import Empty, Queue
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import DataFrame
@@ -18,9 +21,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BATCH_ROWS: Final = 10_000  # of batches that go back to Spark
+_BATCHES_AHEAD: Final = 8  # told and not yet written
 
 Told = Iterator[tuple[str, "pa.RecordBatch"]]
 """Rows of tables, each batch with the name of its table."""
+HandOver = Callable[[str, "pa.RecordBatch"], None]
+"""Takes rows of a table, by its name."""
 Teller = Callable[[Iterator["pa.RecordBatch"], Collection[str]], Told]
 """Makes the rows of the tables that are wanted."""
 
@@ -42,6 +48,42 @@ def _only(tell: Teller, name: str, batches: Iterator[pa.RecordBatch]) -> Iterato
         every = decoded(batch)
         for start in range(0, every.num_rows, _BATCH_ROWS):
             yield every.slice(start, _BATCH_ROWS)
+
+
+def beside(tell: Callable[[HandOver], None]) -> Told:
+    """What *tell* hands over, told in a thread of its own while that before is being written."""
+    waiting: Queue[tuple[str, pa.RecordBatch] | None] = Queue(_BATCHES_AHEAD)
+    is_wanted = True
+    failures: list[BaseException] = []
+
+    def hand_over(name: str, batch: pa.RecordBatch) -> None:
+        if not is_wanted:
+            raise _NobodyListensError
+        waiting.put((name, batch))
+
+    def run() -> None:
+        try:
+            tell(hand_over)
+        except BaseException as failure:  # noqa: BLE001 - raised where somebody waits
+            failures.append(failure)
+        waiting.put(None)
+
+    teller = Thread(target=run, name="teller", daemon=True)
+    teller.start()
+    try:
+        yield from iter(waiting.get, None)
+        teller.join()
+    finally:
+        is_wanted = False
+        while teller.is_alive():
+            with suppress(Empty):
+                waiting.get(timeout=0.1)
+    if failures:
+        raise failures[0]
+
+
+class _NobodyListensError(Exception):
+    """Whoever took the rows has given up."""
 
 
 @cache

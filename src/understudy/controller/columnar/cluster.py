@@ -23,6 +23,9 @@ UNKNOWN_EPOCH: Final = np.iinfo(np.int64).min  # in place of a broker's epoch
 ASSIGNMENT: Final = ("replicas", "adding", "removing")
 UNCLEAN_LEVELS: Final = ("topic", "broker", "cluster", "static")
 _TOPIC_LEVEL: Final = 0
+_HIGH_ID: Final = (
+    1_000_000  # below it, places of ids are looked up in a list of all ids there can be
+)
 
 
 class Cluster:
@@ -78,9 +81,13 @@ class Cluster:
                 ]
             )
         ).astype(np.int32)
-        self.replicas = _filled_up(column("replicas"), self.ids)
+        highest = int(self.ids.max(initial=NOBODY))
+        self._place_of = np.zeros(highest + 1 if highest < _HIGH_ID else 0, dtype=np.int32)
+        if len(self._place_of):
+            self._place_of[self.ids] = np.arange(len(self.ids))
+        self.replicas = self._filled_up(column("replicas"))
         # The first ISR of a partition is as long as its assignment.
-        self.isr = _filled_up(column("isr"), self.ids, self.replicas.shape[1])
+        self.isr = self._filled_up(column("isr"), self.replicas.shape[1])
         self.leader = np.where(leaders >= 0, self.places_of(leaders), NOBODY).astype(np.int32)
         self.leader_epoch = numbers("leader_epoch")
         self.partition_epoch = numbers("partition_epoch")
@@ -110,8 +117,11 @@ class Cluster:
 
     def places_of(self, ids: Iterable[int] | Ints) -> Ints:
         """Where ids stand in the list; for those that do not, anywhere."""
-        found = np.searchsorted(self.ids, np.asarray(ids, dtype=np.int64))
-        return np.minimum(found, max(len(self.ids) - 1, 0))
+        asked = np.asarray(ids, dtype=np.int64)
+        if len(self._place_of):
+            found: Ints = self._place_of.take(asked, mode="clip")
+            return found
+        return np.minimum(np.searchsorted(self.ids, asked), max(len(self.ids) - 1, 0))
 
     def known_places(self, ids: Sequence[int]) -> Ints:
         """The places of those *ids* that anybody mentions, ascending."""
@@ -152,6 +162,18 @@ class Cluster:
         found = np.searchsorted(self._offline_dirs, keys)
         nearest = self._offline_dirs[np.minimum(found, len(self._offline_dirs) - 1)]
         return np.asarray(nearest == keys)
+
+    def _filled_up(self, lists: pa.ListArray, at_least: int = 1) -> Ints:
+        """The brokers of each list by their places, filled up with ``NOBODY`` to one length."""
+        lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0), dtype=np.int64)
+        shape = (len(lengths), int(lengths.max(initial=at_least)))
+        places = np.full(shape, NOBODY, dtype=np.int32)
+        brokers = self.places_of(np.asarray(lists.flatten()))
+        if len(brokers) == places.size:
+            places[:] = brokers.reshape(shape)
+        else:
+            places[np.arange(places.shape[1]) < lengths[:, None]] = brokers
+        return places
 
     def _with_brokers(self, brokers: Sequence[Mapping[str, Any]]) -> None:
         count = len(self.ids)
@@ -234,13 +256,3 @@ class Cluster:
         )
         level, is_on = next(((n, v) for n, v in levels if v is not None), ("", False))
         return UNCLEAN_LEVELS.index(level) if is_on else UNSET
-
-
-def _filled_up(lists: pa.ListArray, ids: Ints, at_least: int = 1) -> Ints:
-    """The brokers of each list by their places, filled up with ``NOBODY`` to the same length."""
-    lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0), dtype=np.int64)
-    shape = (len(lengths), int(lengths.max(initial=at_least)))
-    places = np.full(shape, NOBODY, dtype=np.int32)
-    brokers = np.asarray(lists.flatten(), dtype=np.int64)
-    places[np.arange(places.shape[1]) < lengths[:, None]] = np.searchsorted(ids, brokers)
-    return places

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from understudy.columns import Pass, Told
+from understudy.columns import HandOver, Pass, Told, beside
 from understudy.controller.zk.events import (
     BROKER_FAILURE,
     BROKER_STARTUP,
@@ -116,13 +116,16 @@ def _tell(
 ) -> Told:
     # Arrays are for those who work with them: who only asks needs neither numpy nor Arrow.
     from understudy.controller.columnar.cluster import Cluster  # noqa: PLC0415
-    from understudy.controller.columnar.scenario import told  # noqa: PLC0415
+    from understudy.controller.columnar.scenario import replay  # noqa: PLC0415
 
-    for number, partitions in _by_number(batches):
-        snapshot, scenarios = shares[number]
-        cluster = Cluster(known[snapshot], partitions)
-        asked = ((name, [json.loads(text) for text in texts]) for name, texts in scenarios)
-        yield from told(cluster, snapshot, asked, changed_only=changed_only, wanted=wanted)
+    def tell(hand_over: HandOver) -> None:
+        for number, partitions in _by_number(batches):
+            snapshot, scenarios = shares[number]
+            cluster = Cluster(known[snapshot], partitions)
+            asked = ((name, [json.loads(text) for text in texts]) for name, texts in scenarios)
+            replay(cluster, snapshot, asked, hand_over, changed_only=changed_only, wanted=wanted)
+
+    return beside(tell)
 
 
 def _by_number(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:

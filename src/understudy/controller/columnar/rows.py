@@ -8,14 +8,14 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from understudy.columns import arrow_schema, rows_of
+from understudy.columns import HandOver, arrow_schema, rows_of
 from understudy.controller.columnar.cluster import NOBODY, Cluster, Flags, Ints
 from understudy.controller.journal import Row, drop_unchanged
 from understudy.names import SCENARIO_KEY
 
 
 class Told:
-    """Collects rows by table; knows the event and the step that each scenario is at."""
+    """Makes rows of the tables; knows the event and the step that each scenario is at."""
 
     def __init__(
         self,
@@ -23,6 +23,7 @@ class Told:
         snapshot: Sequence[str],
         scenarios: Sequence[str],
         wanted: Collection[str],
+        hand_over: HandOver,
     ) -> None:
         self._wanted = wanted
         self._cluster = cluster
@@ -32,7 +33,7 @@ class Told:
         self._event: dict[str, Any] = {}
         self.steps = np.zeros(len(scenarios), dtype=np.int32)
         self._written = np.zeros(len(scenarios), dtype=np.int32)
-        self.batches: list[tuple[str, pa.RecordBatch]] = []
+        self._hand_over = hand_over
 
     def begin_event(self, kind: str) -> None:
         self._event = {"event": self._event.get("event", 0) + 1, "event_type": kind}
@@ -58,7 +59,7 @@ class Told:
         """A row *of* each of these scenarios, a scenario as often as it has rows."""
         if len(of) and table in self._wanted:
             given = {**self._scenario(of), **self._event, "step": self._step(of), **columns}
-            self.batches.append((table, rows_of(table, len(of), given)))
+            self._hand_over(table, rows_of(table, len(of), given))
 
     def add_plain(self, tables: dict[str, list[Row]], scenario: int, *, changed_only: bool) -> None:
         """Rows of one of the scenarios as an interpreter has them, behind those there are."""
@@ -77,7 +78,7 @@ class Told:
                 columns[field.name] = column.dictionary_encode() if is_words else column
             if table == "metadata_writes":
                 columns["seq"] = self.number_writes(of)
-            self.batches.append((table, rows_of(table, len(rows), columns)))
+            self._hand_over(table, rows_of(table, len(rows), columns))
 
     def number_writes(self, of: Ints) -> pa.Array:
         """The writes *of* these scenarios, one scenario after the other, go on counting."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
+from understudy.columns import HandOver
 from understudy.controller.columnar.cluster import Cluster, Flags, Ints
 from understudy.controller.columnar.controller import Controller
 from understudy.controller.columnar.feed import KINDS
@@ -27,8 +27,6 @@ from understudy.schemas import REPLAY_TABLES
 
 PARTITIONS_SIDE_BY_SIDE: Final = 100_000
 """Of all scenarios held together: more fill memory and gain nothing."""
-
-Rows = Iterator[tuple[str, pa.RecordBatch]]
 
 
 def covers(cluster: Cluster, events: Sequence[Event]) -> bool:
@@ -85,30 +83,33 @@ def _halts_deletion(cluster: Cluster, events: Sequence[Event]) -> bool:
     return bool(np.isin(cluster.replicas[cluster.is_queued], failing).any())
 
 
-def told(
+def replay(
     cluster: Cluster,
     snapshot: Sequence[str],
     scenarios: Iterable[tuple[str, Sequence[Event]]],
+    hand_over: HandOver,
     *,
     changed_only: bool,
     wanted: Collection[str] = REPLAY_TABLES,
-) -> Rows:
-    """The rows of the tables that are *wanted*, whoever has to make them."""
+) -> None:
+    """Hand over the rows of the tables that are *wanted*, whoever has to make them."""
+
+    def told(names: Sequence[str]) -> Told:
+        return Told(cluster, snapshot, names, wanted, hand_over)
+
     side_by_side: dict[tuple[str, ...], _Alike] = {}
     for name, events in scenarios:
         if not covers(cluster, events):
-            told = Told(cluster, snapshot, [name], wanted)
-            _interpret(cluster, told, events, changed_only=changed_only)
-            yield from told.batches
+            _interpret(cluster, told([name]), events, changed_only=changed_only)
             continue
         kinds = tuple(event["type"] for event in events)
         alike = side_by_side.setdefault(kinds, _Alike([], [], []))
         alike.add(name, events, _rows(cluster, events, changed_only=changed_only))
         if alike.is_enough():
-            yield from _replayed(cluster, snapshot, alike, wanted, changed_only=changed_only)
+            _replay(cluster, told(alike.names), alike, changed_only=changed_only)
             del side_by_side[kinds]
     for alike in side_by_side.values():
-        yield from _replayed(cluster, snapshot, alike, wanted, changed_only=changed_only)
+        _replay(cluster, told(alike.names), alike, changed_only=changed_only)
 
 
 class _Alike(NamedTuple):
@@ -135,16 +136,8 @@ def _rows(cluster: Cluster, events: Sequence[Event], *, changed_only: bool) -> I
     return np.arange(cluster.count)
 
 
-def _replayed(
-    cluster: Cluster,
-    snapshot: Sequence[str],
-    alike: _Alike,
-    wanted: Collection[str],
-    *,
-    changed_only: bool,
-) -> Rows:
+def _replay(cluster: Cluster, told: Told, alike: _Alike, *, changed_only: bool) -> None:
     """Replay scenarios that are covered, and what their failovers leave to be taken up."""
-    told = Told(cluster, snapshot, alike.names, wanted)
     lengths = [len(rows) for rows in alike.rows]
     of = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
     now = State(cluster, np.concatenate(alike.rows), of, len(lengths), told)
@@ -173,7 +166,6 @@ def _replayed(
         for scenario, (first, *_) in enumerate(alike.events):
             rest = interpreter.resume(rows, first, orders[scenario], steps[scenario])
             told.add_plain(rest, scenario, changed_only=changed_only)
-    yield from told.batches
 
 
 def _interpret(
