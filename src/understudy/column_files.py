@@ -20,14 +20,12 @@ from pyspark.sql import types as T
 
 from understudy.columns import Pass, Teller, arrow_schema
 from understudy.errors import UsageError
+from understudy.local_tables import HIDDEN, NAMED, SUFFIX
 from understudy.names import PARTITION_KEY
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_HIDDEN: Final = ".attempt-"
-_NAMED: Final = "part-"
-_SUFFIX: Final = ".zstd.parquet"
 _WRITTEN: Final = T.StructType(
     [
         T.StructField("name", T.StringType()),
@@ -52,15 +50,15 @@ def write(made: Pass, folders: Mapping[str, str]) -> dict[str, int]:
     written = made.rows.mapInArrow(partial(_write, made.tell, own), _WRITTEN).toArrow()
     counts = dict.fromkeys(own, 0)
     for name, file, rows in zip(*written.to_pydict().values(), strict=True):
-        hidden = Path(own[name], _HIDDEN + file)
+        hidden = Path(own[name], HIDDEN + file)
         if not hidden.exists():
             raise UsageError(
                 f"{own[name]}: what was written there cannot be seen from where the command runs;"
                 " on a cluster, --out has to be a place that all machines share"
             )
-        hidden.rename(Path(own[name], _NAMED + file))
+        hidden.rename(Path(own[name], NAMED + file))
         counts[name] += rows
-    for lost in (lost for folder in own.values() for lost in Path(folder).glob(f"{_HIDDEN}*")):
+    for lost in (lost for folder in own.values() for lost in Path(folder).glob(f"{HIDDEN}*")):
         lost.unlink(missing_ok=True)
     return counts
 
@@ -68,7 +66,7 @@ def write(made: Pass, folders: Mapping[str, str]) -> dict[str, int]:
 def write_nothing(name: str, folder: str) -> None:
     """A file that has the columns of a table and no rows."""
     nothing = arrow_schema(name).empty_table()
-    _write_file(nothing, f"{folder}/{_NAMED}{uuid.uuid4()}{_SUFFIX}")
+    _write_file(nothing, f"{folder}/{NAMED}{uuid.uuid4()}{SUFFIX}")
 
 
 def _write(
@@ -82,10 +80,10 @@ def _write(
         rows = pa.Table.from_batches(held[name]).unify_dictionaries().combine_chunks()
         held[name] = []
         for start in range(0, rows.num_rows, ROWS_PER_FILE):
-            file = f"{uuid.uuid4()}{_SUFFIX}"
+            file = f"{uuid.uuid4()}{SUFFIX}"
             Path(folders[name]).mkdir(parents=True, exist_ok=True)
             part = rows.slice(start, ROWS_PER_FILE)
-            _write_file(part, f"{folders[name]}/{_HIDDEN}{file}")
+            _write_file(part, f"{folders[name]}/{HIDDEN}{file}")
             told = {"name": [name], "file": [file], "rows": [part.num_rows]}
             yield pa.RecordBatch.from_pydict(told)
 

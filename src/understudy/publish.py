@@ -29,9 +29,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from understudy import __version__, column_files, schemas
+from understudy import __version__, column_files, local_tables, schemas
 from understudy.columns import Pass
-from understudy.frames import Tables, small_frame
+from understudy.frames import Tables, arrow_rows, small_frame
 from understudy.names import PARTITION_KEY
 from understudy.published import (
     TABLES,
@@ -47,6 +47,7 @@ from understudy.published import (
     read_runs,
     register_views,
     row_counts,
+    run_folder,
     runs_with,
     visible_runs,
 )
@@ -188,7 +189,7 @@ def commit(
 ) -> None:
     """Write the row that makes the run, with the tables that *counts* names, visible."""
     root = plain(root)
-    row = (
+    row: tuple[object, ...] = (
         run.run_id,
         run.job,
         run.code_version,
@@ -201,8 +202,18 @@ def commit(
         dict(counts),
         verdict,
     )
-    _parquet(small_frame(spark, [row], schemas.RUNS).coalesce(1), root, "runs", run.run_id)
+    _write_rows(spark, run_folder(root, "runs", run.run_id), [row], schemas.RUNS)
     _write_verdict(spark, root, row, notes)
+
+
+def _write_rows(
+    spark: SparkSession, folder: str, rows: Sequence[Sequence[object]], schema: T.StructType
+) -> None:
+    """Write a few rows of the bookkeeping, all of them at once."""
+    if writes_to(spark, folder):
+        local_tables.write(arrow_rows(rows, schema), folder)
+    else:
+        _parquet(small_frame(spark, rows, schema).coalesce(1), folder)
 
 
 def _write_all(
@@ -220,7 +231,7 @@ def _write_all(
     if isinstance(tables, Tables) and writes_to(spark, root):
         passes, beside_passes = tables.passes, tables.beside_passes
     passed = sorted({name for each in passes for name in each.names})
-    folders = {name: _path(local_paths.plain(root), name, run.run_id) for name in passed}
+    folders = {name: run_folder(local_paths.plain(root), name, run.run_id) for name in passed}
     column_files.make(folders.values())
 
     @inheritable_thread_target(spark)
@@ -237,7 +248,9 @@ def _write_all(
             untag_jobs(spark, tag)
 
     def written(name: str, table: DataFrame) -> dict[str, int]:
-        _parquet(table, root, name, run.run_id, mode="append" if name in folders else "error")
+        _parquet(
+            table, run_folder(root, name, run.run_id), mode="append" if name in folders else "error"
+        )
         if on_table is not None:
             on_table(name)
         return {}
@@ -277,8 +290,9 @@ def _counted(
     if not frames:
         return {}
     counted = [
-        spark.read.schema(frame.schema).parquet(_path(root, name, run.run_id)).select(F.lit(number))
+        spark.read.schema(frame.schema).parquet(folder).select(F.lit(number))
         for number, (name, frame) in enumerate(frames.items())
+        for folder in [run_folder(root, name, run.run_id)]
     ]
     groups = reduce(DataFrame.unionAll, counted).toDF("number").groupBy("number").count().collect()
     rows = {row["number"]: row["count"] for row in groups}
@@ -305,16 +319,10 @@ def _raise_first(futures: Iterable[Future[dict[str, int]]]) -> None:
             raise error
 
 
-def _path(root: str, name: str, run_id: str) -> str:
-    return f"{root}/{name}/run={run_id}"
-
-
-def _parquet(table: DataFrame, root: str, name: str, run_id: str, *, mode: str = "error") -> None:
+def _parquet(table: DataFrame, folder: str, *, mode: str = "error") -> None:
     writer = table.write.mode(mode).option("compression", "zstd")
     writer = writer.options(**_statistics(table.schema))
-    writer.option("maxRecordsPerFile", column_files.ROWS_PER_FILE).parquet(
-        _path(root, name, run_id)
-    )
+    writer.option("maxRecordsPerFile", column_files.ROWS_PER_FILE).parquet(folder)
 
 
 def _statistics(schema: T.StructType) -> dict[str, str]:
@@ -344,10 +352,13 @@ def _write_verdict(
         for name, value in zip(schemas.RUNS.names, row, strict=True)
     }
     line = json.dumps({**told, "notes": list(notes)}, ensure_ascii=False)
+    folder = run_folder(root, "verdicts", str(told["run_id"]))
     try:
-        lines = small_frame(spark, [(line,)], _LINE).coalesce(1)
-        lines.write.mode("error").text(f"{root}/verdicts/run={told['run_id']}")
-    except PySparkException as error:
+        if writes_to(spark, root):
+            local_tables.write_line(line, folder)
+        else:
+            small_frame(spark, [(line,)], _LINE).coalesce(1).write.mode("error").text(folder)
+    except (PySparkException, OSError) as error:
         _log.warning("run %s is published, but its verdict line is not: %s", told["run_id"], error)
 
 
@@ -358,4 +369,4 @@ def hide(
     at = now.astimezone(UTC)
     rows = [(run_id, at, reason) for run_id in run_ids]
     name = f"{at:%Y%m%dT%H%M%S%f}Z-{digest({'runs': list(run_ids)})[:8]}"
-    _parquet(small_frame(spark, rows, TOMBSTONES).coalesce(1), plain(root), "tombstones", name)
+    _write_rows(spark, run_folder(plain(root), "tombstones", name), rows, TOMBSTONES)

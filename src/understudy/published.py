@@ -17,9 +17,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from understudy import schemas, superseding
+from understudy import local_tables, schemas, superseding
 from understudy.errors import BadInputError
 from understudy.frames import small_frame
+from understudy.session import writes_to
 
 TABLES: Final[dict[str, T.StructType]] = {
     **schemas.SNAPSHOT_TABLES,
@@ -56,11 +57,40 @@ def visible_runs(spark: SparkSession, root: str) -> DataFrame:
     root = plain(root)
     if not _exists(spark, f"{root}/runs"):
         raise never_published(root)
-    runs = spark.read.schema(schemas.RUNS).parquet(f"{root}/runs").select(*schemas.RUNS.names)
+    runs = _all_of(spark, root, "runs", schemas.RUNS)
     if not _exists(spark, f"{root}/tombstones"):
         return runs
-    hidden = spark.read.schema(TOMBSTONES).parquet(f"{root}/tombstones").select("run_id")
+    hidden = _all_of(spark, root, "tombstones", TOMBSTONES).select("run_id")
     return runs.join(F.broadcast(hidden), "run_id", "left_anti")
+
+
+def _all_of(spark: SparkSession, root: str, name: str, schema: T.StructType) -> DataFrame:
+    """A table of the bookkeeping, of whatever runs there are."""
+    rows = None
+    if writes_to(spark, root):
+        rows = _few(spark, root, name, local_tables.runs_below(f"{root}/{name}"), schema)
+    if rows is not None:
+        return rows.drop("run")
+    return spark.read.schema(schema).parquet(f"{root}/{name}").select(*schema.names)
+
+
+def _few(
+    spark: SparkSession, root: str, table: str, run_ids: Sequence[str], schema: T.StructType
+) -> DataFrame | None:
+    """The rows of *table* in these runs with their ``run``, if they are few and here."""
+    if not writes_to(spark, root):
+        return None
+    folders = {run_id: run_folder(root, table, run_id) for run_id in run_ids}
+    rows = local_tables.few_rows(folders, schema, "run")
+    return None if rows is None else spark.createDataFrame(rows, _with_run(schema))
+
+
+def _with_run(schema: T.StructType) -> T.StructType:
+    return T.StructType([*schema.fields, T.StructField("run", schemas.STRING)])
+
+
+def run_folder(root: str, table: str, run_id: str) -> str:
+    return f"{root}/{table}/run={run_id}"
 
 
 def never_published(root: str) -> BadInputError:
@@ -72,7 +102,7 @@ def hidden_runs(spark: SparkSession, root: str) -> dict[str, datetime]:
     root = plain(root)
     if not _exists(spark, f"{root}/tombstones"):
         return {}
-    hidden = spark.read.schema(TOMBSTONES).parquet(f"{root}/tombstones")
+    hidden = _all_of(spark, root, "tombstones", TOMBSTONES)
     first = hidden.groupBy("run_id").agg(F.min(F.unix_micros("deleted_at")).alias("micros"))
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
     return {row.run_id: epoch + timedelta(microseconds=row.micros) for row in first.collect()}
@@ -139,15 +169,14 @@ def read_runs(
     """The rows of *table* in these runs, which are known to be visible and to have written it."""
     root, schema = plain(root), schema or _schema_of(table)
     # Left to itself Spark guesses the type of a directory's value.
-    stored = T.StructType([*schema.fields, T.StructField("run", schemas.STRING)])
-    if not run_ids:
-        return small_frame(spark, [], stored).withColumnRenamed("run", "run_id")
-    return (
-        spark.read.schema(stored)
-        .option("basePath", f"{root}/{table}")
-        .parquet(*(f"{root}/{table}/run={run_id}" for run_id in run_ids))
-        .select(*schema.names, F.col("run").alias("run_id"))
-    )
+    stored = _with_run(schema)
+    rows = _few(spark, root, table, run_ids, schema)
+    if rows is None:
+        rows = small_frame(spark, [], stored)
+        if run_ids:
+            reader = spark.read.schema(stored).option("basePath", f"{root}/{table}")
+            rows = reader.parquet(*(run_folder(root, table, run_id) for run_id in run_ids))
+    return rows.select(*schema.names, F.col("run").alias("run_id"))
 
 
 def register_views(spark: SparkSession, root: str) -> list[str]:
@@ -212,6 +241,8 @@ def _schema_of(table: str) -> T.StructType:
 
 
 def _exists(spark: SparkSession, path: str) -> bool:
+    if writes_to(spark, path):
+        return local_tables.is_there(path)
     try:
         # Named twice because Spark looks at a single path for a streaming sink's metadata first,
         # and logs a stack trace when it is missing. Nothing is read here, so nothing is doubled.

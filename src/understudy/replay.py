@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from understudy import scenarios
 from understudy.controller import interpreted
@@ -29,7 +30,14 @@ from understudy.controller.native import engine as native
 from understudy.controller.native import fence as fencing
 from understudy.controller.profiles import DECISIVE_SETTINGS, KRAFT, PROFILES, ZK
 from understudy.errors import UsageError
-from understudy.frames import SOME_OF_EACH, Tables, collected, settled, small_frame
+from understudy.frames import (
+    SOME_OF_EACH,
+    Tables,
+    arrow_rows,
+    collected,
+    settled,
+    small_frame,
+)
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.scenarios import Scenario
 from understudy.schemas import QUARANTINE, REPLAY_TABLES
@@ -94,11 +102,10 @@ def replay(
     spark = snapshots.snapshots.sparkSession
     snapshots = snapshots.with_defaults()
     judged = _judged(snapshots.snapshots, profile, release)
+    every = judged.toArrow()
+    judged = settled(judged, every)
     accepted = judged.where("refusal IS NULL")
-    matched = scenarios.resolve(spark, asked, snapshots.snapshots).join(
-        F.broadcast(accepted.select(*SNAPSHOT_KEY, "profile", "release")), on=list(SNAPSHOT_KEY)
-    )
-    found = matched.toArrow()  # counted here; all that follows is planned over a leaf
+    found = _matched(asked, every)
     if snapshots.rows is not None and snapshots.rows * len(asked) <= SMALL:
         return _replayed_here(snapshots, judged, found, changed_only=changed_only)
     told, rest = _in_columns(snapshots, accepted, found, changed_only=changed_only)
@@ -106,12 +113,42 @@ def replay(
     if rest.num_rows or told is None:
         left = [asked[number] for number in sorted(set(rest["number"].to_pylist()))]
         others, held = _others(
-            _Left(snapshots, accepted, asked, left, rest, settled(matched, rest)),
+            _Left(snapshots, accepted, asked, left, rest, spark.createDataFrame(rest, _MATCHED)),
             changed_only=changed_only,
             for_few_tables=for_few_tables,
         )
         told = others if told is None else told.followed_by(others)
     return _told(snapshots, judged, told, _survey(found), held)
+
+
+_MATCHED: Final = T.StructType(
+    [
+        *(T.StructField(name, T.StringType()) for name in SCENARIO_KEY),
+        T.StructField("events", T.ArrayType(T.StringType())),
+        T.StructField("number", T.IntegerType()),
+        T.StructField("profile", T.StringType()),
+        T.StructField("release", T.StringType()),
+    ]
+)
+
+
+def _matched(asked: Sequence[Scenario], judged: pa.Table) -> pa.Table:
+    """Each scenario beside each snapshot it is about and that can be replayed, and the rules."""
+    rules = {(row["cluster"], row["snapshot_id"]): row for row in judged.to_pylist()}
+    rows = (
+        (
+            *key,
+            asked[number].scenario,
+            asked[number].events,
+            number,
+            rule["profile"],
+            rule["release"],
+        )
+        for key, number in scenarios.resolve(asked, rules)
+        for rule in [rules[key]]
+        if rule["refusal"] is None
+    )
+    return arrow_rows(rows, _MATCHED)
 
 
 def _in_columns(

@@ -9,19 +9,16 @@ Kafka takes reassignments one after the other in that order.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
+from itertools import product
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+from pyspark.sql import SparkSession
 
-from understudy import schemas
 from understudy.errors import BadInputError
-from understudy.frames import small_frame
-from understudy.names import SNAPSHOT_KEY
 from understudy.sources import document as D
 from understudy.sources import documents
 from understudy.sources.local_paths import NO_FILE_THERE
@@ -301,75 +298,38 @@ def read(spark: SparkSession, path: str) -> list[Scenario]:
     return found
 
 
-_SCENARIOS: Final = T.StructType(
-    [
-        T.StructField("cluster", schemas.STRING),
-        T.StructField("snapshot_id", schemas.STRING),
-        T.StructField("scenario", schemas.STRING),
-        T.StructField("events", schemas.STRINGS),
-        T.StructField("number", schemas.INT),
-    ]
-)
+Key = tuple[str, str]
+"""Cluster and snapshot."""
 
 
-def resolve(spark: SparkSession, scenarios: Sequence[Scenario], snapshots: DataFrame) -> DataFrame:
-    """Each scenario beside each snapshot it is about.
+def resolve(scenarios: Sequence[Scenario], snapshots: Iterable[Key]) -> list[tuple[Key, int]]:
+    """Each snapshot beside the number of each scenario that is about it.
 
-    Columns: cluster, snapshot_id, scenario, events, and number, its place among *scenarios*.
+    Every scenario has a snapshot, and no snapshot has two of one name.
     """
-    if not scenarios:
-        return small_frame(spark, [], _SCENARIOS)
-    rows = [
-        (each.cluster, each.snapshot_id, each.scenario, list(each.events), number)
-        for number, each in enumerate(scenarios)
-    ]
-    given = small_frame(spark, rows, _SCENARIOS)
-    keys = snapshots.select(*SNAPSHOT_KEY)
-    # One join for each way of naming snapshots that occurs, however many scenarios there are.
-    ways = sorted({(each.cluster is None, each.snapshot_id is None) for each in scenarios})
-    resolved = reduce(DataFrame.unionByName, (_matches(given, keys, way) for way in ways))
-    names_repeat = len({each.scenario for each in scenarios}) < len(scenarios)
-    if names_repeat or ways != [(True, True)]:
-        _check(scenarios, resolved)
-    return resolved.select(*_SCENARIOS.names)
+    fitting: dict[tuple[str | None, str | None], list[Key]] = {}
+    for cluster, snapshot_id in sorted(snapshots):
+        for named in product((cluster, None), (snapshot_id, None)):
+            fitting.setdefault(named, []).append((cluster, snapshot_id))
+    found = [fitting.get((each.cluster, each.snapshot_id), []) for each in scenarios]
+    _check(scenarios, found)
+    return [(key, number) for number, keys in enumerate(found) for key in keys]
 
 
-def _matches(given: DataFrame, keys: DataFrame, left_open: tuple[bool, bool]) -> DataFrame:
-    """The scenarios that leave exactly these keys open, beside the snapshots they match."""
-    named = [key for key, is_open in zip(SNAPSHOT_KEY, left_open, strict=True) if not is_open]
-    others = [key for key in SNAPSHOT_KEY if key not in named]
-    wanted = given
-    for key, is_open in zip(SNAPSHOT_KEY, left_open, strict=True):
-        wanted = wanted.where(F.col(key).isNull() if is_open else F.col(key).isNotNull())
-    wanted = F.broadcast(wanted.drop(*others))
-    joined = keys.join(wanted, named) if named else keys.crossJoin(wanted)
-    return joined.select(*SNAPSHOT_KEY, "scenario", "events", "number")
-
-
-def _check(scenarios: Sequence[Scenario], resolved: DataFrame) -> None:
-    """One small job: every scenario has a snapshot, and no snapshot has two of one name."""
-    per_name = resolved.groupBy(*SNAPSHOT_KEY, "scenario").agg(
-        F.array_sort(F.collect_list("number")).alias("numbers")
-    )
-    repeated = F.when(F.size("numbers") > 1, F.struct(*SNAPSHOT_KEY, "scenario"))
-    row = per_name.agg(
-        F.array_distinct(F.flatten(F.collect_set("numbers"))).alias("matched"),
-        F.slice(F.array_sort(F.collect_set(repeated)), 1, _PROBLEMS_NAMED).alias("repeated"),
-        F.count(repeated).alias("repeated_count"),
-    ).head()
-    if row is None:
-        raise AssertionError("an aggregate without groups has one row")
-    matched = set(row.matched)
-    lost = [each for number, each in enumerate(scenarios) if number not in matched]
+def _check(scenarios: Sequence[Scenario], found: Sequence[Sequence[Key]]) -> None:
+    lost = [each for each, keys in zip(scenarios, found, strict=True) if not keys]
     problems = [f"scenario {each.scenario}: no snapshot is{_about(each)}" for each in lost]
+    uses = Counter(
+        (*key, each.scenario) for each, keys in zip(scenarios, found, strict=True) for key in keys
+    )
     problems += [
-        f"scenario {each.scenario}: the name is used twice for"
-        f" snapshot {each.snapshot_id} of cluster {each.cluster}"
-        for each in row.repeated
+        f"scenario {name}: the name is used twice for snapshot {snapshot_id} of cluster {cluster}"
+        for (cluster, snapshot_id, name), count in sorted(uses.items())
+        if count > 1
     ]
     shown = problems[:_PROBLEMS_NAMED]
-    if len(lost) + row.repeated_count > len(shown):
-        shown.append(f"and {len(lost) + row.repeated_count - len(shown):,} more")
+    if len(problems) > len(shown):
+        shown.append(f"and {len(problems) - len(shown):,} more")
     if shown:
         raise BadInputError("the scenarios do not fit the snapshots", shown)
 

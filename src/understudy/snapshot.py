@@ -70,6 +70,11 @@ class Snapshots:
         """The tables of a snapshot store by name; the quarantine is none of them."""
         return {name: getattr(self, name) for name in schemas.SNAPSHOT_TABLES}
 
+    def keys(self) -> list[tuple[str, str]]:
+        """Cluster and id of each snapshot."""
+        rows = self.snapshots.select(*SNAPSHOT_KEY).toArrow()
+        return [*zip(*rows.to_pydict().values(), strict=True)]
+
     def only(self, snapshots: DataFrame) -> Snapshots:
         """The same, restricted to the keys of *snapshots*; the quarantine stays as it is."""
         keys = F.broadcast(snapshots.select(*SNAPSHOT_KEY))

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from understudy import publish, scenarios, schemas, sources
 from understudy.errors import BadInputError, UsageError
-from understudy.scenarios import FAILOVER, Scenario
+from understudy.scenarios import Scenario
 from understudy.snapshot import Snapshots
 from understudy.sources import documents, few_documents
 from understudy.sources import rows as source_rows
@@ -397,51 +397,3 @@ def test_scenarios_are_read_from_any_path(spark: SparkSession, tmp_path: Path) -
     assert refusal.value.problems == (f'{wrong}, line 1: the key "events" is missing',)
     with pytest.raises(BadInputError, match="nothing was found"):
         scenarios.read(spark, str(tmp_path / "none.json"))
-
-
-def keys(spark: SparkSession, *pairs: tuple[str, str]) -> DataFrame:
-    return spark.createDataFrame(list(pairs), "cluster string, snapshot_id string").repartition(2)
-
-
-def test_scenarios_find_their_snapshots(spark: SparkSession) -> None:
-    snapshots = keys(spark, ("c1", "s1"), ("c1", "s2"), ("c2", "s1"))
-    given = [
-        FAILOVER,
-        Scenario("in-c1", "c1", None, ("e1", "e2")),
-        Scenario("in-s1", None, "s1", ()),
-        Scenario("exact", "c2", "s1", ("e",)),
-    ]
-    resolved = scenarios.resolve(spark, given, snapshots)
-    assert resolved.columns == ["cluster", "snapshot_id", "scenario", "events", "number"]
-    found = sorted((row.scenario, row.cluster, row.snapshot_id) for row in resolved.collect())
-    assert found == [
-        ("exact", "c2", "s1"),
-        ("failover", "c1", "s1"),
-        ("failover", "c1", "s2"),
-        ("failover", "c2", "s1"),
-        ("in-c1", "c1", "s1"),
-        ("in-c1", "c1", "s2"),
-        ("in-s1", "c1", "s1"),
-        ("in-s1", "c2", "s1"),
-    ]
-    events = {row.scenario: row.events for row in resolved.collect()}
-    assert events["in-c1"] == ["e1", "e2"]
-    assert events["failover"] == list(FAILOVER.events)
-
-
-def test_scenarios_that_fit_no_snapshot_or_share_a_name_are_refused(spark: SparkSession) -> None:
-    snapshots = keys(spark, ("c1", "s1"), ("c2", "s1"))
-    given = [
-        Scenario("lost", "c1", "s9", ()),
-        Scenario("twice", "c1", None, ()),
-        Scenario("twice", None, "s1", ()),
-        Scenario("apart", "c1", "s1", ()),
-        Scenario("apart", "c2", "s1", ()),
-    ]
-    with pytest.raises(BadInputError) as refusal:
-        scenarios.resolve(spark, given, snapshots)
-    assert refusal.value.problems == (
-        "scenario lost: no snapshot is of cluster c1, snapshot s9",
-        "scenario twice: the name is used twice for snapshot s1 of cluster c1",
-    )
-    assert scenarios.resolve(spark, given[3:], snapshots).count() == 2

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.errors import BadInputError
-from understudy.scenarios import EVENT_TYPES, FAILOVER, Scenario, parse
+from understudy.scenarios import EVENT_TYPES, FAILOVER, Scenario, parse, resolve
 
 Event = dict[str, Any]
 
@@ -273,3 +273,39 @@ def test_any_event_is_accepted_or_refused_in_words(kind: str, fields: dict[str, 
         str(refusal).encode("utf-8")
     else:
         assert json.loads(found[0].events[0])["type"] == kind
+
+
+def test_scenarios_find_their_snapshots() -> None:
+    snapshots = [("c2", "s1"), ("c1", "s2"), ("c1", "s1")]
+    given = [
+        FAILOVER,
+        Scenario("in-c1", "c1", None, ("e1", "e2")),
+        Scenario("in-s1", None, "s1", ()),
+        Scenario("exact", "c2", "s1", ("e",)),
+    ]
+    assert resolve(given, snapshots) == [
+        *((key, 0) for key in sorted(snapshots)),
+        (("c1", "s1"), 1),
+        (("c1", "s2"), 1),
+        (("c1", "s1"), 2),
+        (("c2", "s1"), 2),
+        (("c2", "s1"), 3),
+    ]
+
+
+def test_scenarios_that_fit_no_snapshot_or_share_a_name_are_refused() -> None:
+    snapshots = [("c1", "s1"), ("c2", "s1")]
+    given = [
+        Scenario("lost", "c1", "s9", ()),
+        Scenario("twice", "c1", None, ()),
+        Scenario("twice", None, "s1", ()),
+        Scenario("apart", "c1", "s1", ()),
+        Scenario("apart", "c2", "s1", ()),
+    ]
+    with pytest.raises(BadInputError) as refusal:
+        resolve(given, snapshots)
+    assert refusal.value.problems == (
+        "scenario lost: no snapshot is of cluster c1, snapshot s9",
+        "scenario twice: the name is used twice for snapshot s1 of cluster c1",
+    )
+    assert len(resolve(given[3:], snapshots)) == 2

@@ -132,7 +132,7 @@ def _compared(
     from understudy.questions.compare.differences import TABLES, differences
 
     # Whether the scenarios fit is asked of the snapshots that the user knows, not of their forks.
-    scenarios.resolve(snapshots.snapshots.sparkSession, asked, snapshots.snapshots)
+    scenarios.resolve(asked, snapshots.keys())
     replay = replaying.replay(
         as_seen_by(snapshots, controllers),
         for_each(asked, controllers),

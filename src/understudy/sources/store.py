@@ -13,10 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from understudy import publish, schemas
+from understudy import local_tables, publish, schemas
 from understudy.errors import BadInputError, UsageError
 from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
+from understudy.session import writes_to
 from understudy.sources.combine import FILE_DIGEST, POSITION, ROWS, SOURCE, Part
 
 Key = tuple[str, str]
@@ -141,8 +142,9 @@ def _check_columns(root: str, found: Iterable[Sequence[str]]) -> None:
 
 def _wrong_columns(spark: SparkSession, path: str, name: str) -> list[str]:
     """What the files at *path* lack of the table's schema."""
+    found = local_tables.schema_of(path) if writes_to(spark, path) else None
     try:
-        stored = {field.name: field.dataType for field in spark.read.parquet(path).schema}
+        stored = {field.name: field.dataType for field in found or spark.read.parquet(path).schema}
     except AnalysisException as error:
         return [f"table {name}: {path} cannot be read ({error.getCondition()})"]
     return [
