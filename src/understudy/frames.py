@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial, reduce
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import StorageLevel, inheritable_thread_target
@@ -27,15 +28,20 @@ class Tables(Mapping[str, DataFrame]):
 
     That takes Spark a while for a large plan: who wants few tables waits for no others, and who
     writes several at the same time has them put together at the same time. Rows of several tables
-    may come from *passes*, each of which makes them all at once for those who write them.
+    may come from *passes*, each of which makes them all at once for those who write them; and those
+    that are *at_hand* need not be asked for at all.
     """
 
     def __init__(
-        self, makers: Mapping[str, Callable[[], DataFrame | None]], passes: Iterable[Pass] = ()
+        self,
+        makers: Mapping[str, Callable[[], DataFrame | None]],
+        passes: Iterable[Pass] = (),
+        at_hand: Mapping[str, pa.Table] = MappingProxyType({}),
     ) -> None:
         self._makers = {name: cache(maker) for name, maker in makers.items()}
         narrowed = (each._replace(names=each.names & self._makers.keys()) for each in passes)
         self.passes = tuple(each for each in narrowed if each.names)
+        self.at_hand = {name: rows for name, rows in at_hand.items() if name in self._makers}
 
     def __getitem__(self, name: str) -> DataFrame:
         passed = [each.table(name) for each in self.passes if name in each.names]
@@ -53,7 +59,7 @@ class Tables(Mapping[str, DataFrame]):
         return self._makers[name]()
 
     def only(self, names: Iterable[str]) -> Tables:
-        return Tables({name: self._makers[name] for name in names}, self.passes)
+        return Tables({name: self._makers[name] for name in names}, self.passes, self.at_hand)
 
     def beside(self, others: Mapping[str, DataFrame]) -> Tables:
         """These tables and *others*, which take the place of those of the same name."""
@@ -62,7 +68,7 @@ class Tables(Mapping[str, DataFrame]):
         makers = {
             name: partial(tables.beside_passes, name) for tables in (kept, given) for name in tables
         }
-        return Tables(makers, (*kept.passes, *given.passes))
+        return Tables(makers, (*kept.passes, *given.passes), {**kept.at_hand, **given.at_hand})
 
     def each(self, change: Callable[[str, DataFrame], DataFrame]) -> Tables:
         """Every table changed, once it is asked for."""

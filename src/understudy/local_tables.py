@@ -10,12 +10,14 @@ Nothing here says what is wrong with a file: what cannot be read like this is le
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import types as T
 
+from understudy.names import SNAPSHOT_KEY
 from understudy.sources import local_paths
 
 if TYPE_CHECKING:
@@ -55,7 +57,10 @@ def few_rows(folders: Mapping[str, str], schema: T.StructType, named: str) -> pa
     found = [wanted.empty_table().append_column(named, pa.array([], pa.string()))]
     left = FEW_ROWS
     try:
-        for name, file in _files(folders):
+        files = [(name, file) for name, folder in folders.items() for file in _files(folder)]
+        if len(files) > _FEW_FILES:
+            return None
+        for name, file in files:
             with pq.ParquetFile(file) as stored:
                 left -= stored.metadata.num_rows
                 if left < 0:
@@ -69,38 +74,39 @@ def few_rows(folders: Mapping[str, str], schema: T.StructType, named: str) -> pa
             ]
             whose = pa.repeat(name, rows.num_rows)
             found.append(pa.Table.from_arrays([*columns, whose], names=[*wanted.names, named]))
-    except (_ManyError, OSError, pa.ArrowException):
+    except (OSError, pa.ArrowException):
         return None
     return pa.concat_tables(found).combine_chunks()
 
 
-def counts(
-    folders: Mapping[str, str], keys: Sequence[str]
-) -> dict[tuple[str | None, ...], int] | None:
-    """How many rows there are of each key; None if that takes Spark."""
+def counts(folders: Iterable[str]) -> dict[tuple[str, str], int] | None:
+    """How many rows there are of each snapshot; None if they are many."""
     import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    found: list[pa.Table] = []
+    keys = list(SNAPSHOT_KEY)
+    totals: Counter[tuple[str, str]] = Counter()
     left = _MANY_ROWS
     try:
-        for _, file in _files(folders):
-            with pq.ParquetFile(file, read_dictionary=list(keys)) as stored:
+        for file in (file for folder in folders for file in _files(folder)):
+            with pq.ParquetFile(file, read_dictionary=keys) as stored:
                 left -= stored.metadata.num_rows
                 if left < 0:
                     return None
-                found.append(
-                    stored.read(columns=list(keys)).group_by(keys).aggregate([([], "count_all")])
-                )
-    except (_ManyError, OSError, pa.ArrowException):
+                found = stored.read(columns=keys).group_by(keys).aggregate([([], "count_all")])
+            rows = zip(*found.select([*keys, "count_all"]).to_pydict().values(), strict=True)
+            for cluster, snapshot_id, count in rows:
+                totals[cluster, snapshot_id] += count
+    except (OSError, pa.ArrowException):
         return None
-    totals: dict[tuple[str | None, ...], int] = {}
-    for table in found:
-        for *key, rows in zip(
-            *table.select([*keys, "count_all"]).to_pydict().values(), strict=True
-        ):
-            totals[tuple(key)] = totals.get(tuple(key), 0) + rows
-    return totals
+    return dict(totals)
+
+
+def count(folder: str) -> int:
+    """How many rows the files of a folder have, as these say."""
+    import pyarrow.parquet as pq  # noqa: PLC0415 - importing the package must not load it
+
+    return sum(pq.read_metadata(file).num_rows for file in _files(folder))
 
 
 def schema_of(folder: str) -> T.StructType | None:
@@ -111,16 +117,17 @@ def schema_of(folder: str) -> T.StructType | None:
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
 
     try:
-        _, file = _files({"": folder})[0]
-        return from_arrow_schema(pq.read_schema(file))
-    except (_ManyError, IndexError, OSError, pa.ArrowException, PySparkException):
+        return from_arrow_schema(pq.read_schema(_files(folder)[0]))
+    except (IndexError, OSError, pa.ArrowException, PySparkException):
         return None
 
 
-def write(rows: pa.Table, folder: str) -> None:
+def write(rows: pa.Table, schema: T.StructType, folder: str) -> None:
     """Write a file of these rows that is seen as a whole or not at all."""
     import pyarrow.parquet as pq  # noqa: PLC0415 - importing the package must not load it
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
 
+    rows = rows.select(schema.names).cast(to_arrow_schema(schema, timezone="UTC"))
     at = Path(local_paths.plain(folder))
     at.mkdir(parents=True)
     file = f"{uuid.uuid4()}{SUFFIX}"
@@ -137,16 +144,6 @@ def write_line(line: str, folder: str) -> None:
     (at / f"{HIDDEN}{file}").rename(at / f"{NAMED}{file}")
 
 
-class _ManyError(Exception):
-    """There are more files than it pays to open one by one."""
-
-
-def _files(folders: Mapping[str, str]) -> list[tuple[str, Path]]:
-    found: list[tuple[str, Path]] = []
-    for name, folder in folders.items():
-        there = Path(local_paths.plain(folder)).iterdir()
-        files = sorted(file for file in there if not file.name.startswith((".", "_")))
-        found += ((name, file) for file in files)
-        if len(found) > _FEW_FILES:
-            raise _ManyError
-    return found
+def _files(folder: str) -> list[Path]:
+    there = Path(local_paths.plain(folder)).iterdir()
+    return sorted(file for file in there if not file.name.startswith((".", "_")))

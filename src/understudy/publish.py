@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from functools import cache, partial, reduce
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark import inheritable_thread_target
 from pyspark.errors import PySparkException
@@ -54,6 +54,9 @@ from understudy.published import (
 from understudy.session import cancel_jobs, tag_jobs, untag_jobs, writes_to
 from understudy.sources import local_paths
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 # Writing and reading go together for those who use them.
 __all__ = [
     "TABLES",
@@ -76,6 +79,7 @@ __all__ = [
     "read_runs",
     "register_views",
     "row_counts",
+    "run_folder",
     "runs_with",
     "visible_runs",
     "write",
@@ -142,6 +146,10 @@ def _sources(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
 
 
 # --- Writing -----------------------------------------------------------------------------------
+
+
+def _nobody_told(_: str) -> None:
+    pass
 
 
 def publish(
@@ -211,7 +219,7 @@ def _write_rows(
 ) -> None:
     """Write a few rows of the bookkeeping, all of them at once."""
     if writes_to(spark, folder):
-        local_tables.write(arrow_rows(rows, schema), folder)
+        local_tables.write(arrow_rows(rows, schema), schema, folder)
     else:
         _parquet(small_frame(spark, rows, schema).coalesce(1), folder)
 
@@ -226,17 +234,19 @@ def _write_all(
     on_table: Callable[[str], None] | None,
 ) -> dict[str, int]:
     tag = f"publish {run.run_id}"
+    finished = on_table or _nobody_told
     passes: Sequence[Pass] = ()
+    at_hand: Mapping[str, pa.Table] = {}
     beside_passes: Callable[[str], DataFrame | None] = tables.__getitem__
     if isinstance(tables, Tables) and writes_to(spark, root):
-        passes, beside_passes = tables.passes, tables.beside_passes
+        passes, at_hand, beside_passes = tables.passes, tables.at_hand, tables.beside_passes
     passed = sorted({name for each in passes for name in each.names})
     folders = {name: run_folder(local_paths.plain(root), name, run.run_id) for name in passed}
     column_files.make(folders.values())
 
     @inheritable_thread_target(spark)
     def planned(name: str) -> DataFrame | None:
-        table = beside_passes(name)
+        table = None if name in at_hand else beside_passes(name)
         return None if table is None else _conformed(name, table)
 
     @inheritable_thread_target(spark)
@@ -248,19 +258,23 @@ def _write_all(
             untag_jobs(spark, tag)
 
     def written(name: str, table: DataFrame) -> dict[str, int]:
-        _parquet(
-            table, run_folder(root, name, run.run_id), mode="append" if name in folders else "error"
-        )
-        if on_table is not None:
-            on_table(name)
+        folder = run_folder(root, name, run.run_id)
+        _parquet(table, folder, mode="append" if name in folders else "error")
+        finished(name)
         return {}
+
+    def written_here(name: str, rows: pa.Table) -> dict[str, int]:
+        local_tables.write(rows, TABLES[name], run_folder(root, name, run.run_id))
+        finished(name)
+        return {name: rows.num_rows}
 
     with ThreadPoolExecutor(threads, thread_name_prefix="publish") as pool:
         # All of them before the first is written: a frame made from SQL text makes views and drops
         # them again, which nothing that runs has to see.
         made = zip(tables, pool.map(planned, tables), strict=True)
         frames = {name: table for name, table in made if table is not None}
-        works = [partial(column_files.write, each, folders) for each in passes]
+        works = [partial(written_here, name, rows) for name, rows in at_hand.items()]
+        works += [partial(column_files.write, each, folders) for each in passes]
         works += [partial(written, name, table) for name, table in frames.items()]
         writing = [pool.submit(tagged, work) for work in works]
         try:
@@ -287,6 +301,8 @@ def _counted(
 
     The footers know; to count rows as they pass by costs more than this.
     """
+    if writes_to(spark, root):
+        return {name: local_tables.count(run_folder(root, name, run.run_id)) for name in frames}
     if not frames:
         return {}
     counted = [

@@ -14,7 +14,7 @@ all of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -58,11 +58,15 @@ class Replay:
     """The tables of a replay, not yet written, and what a reader of them should know."""
 
     tables: Tables
-    quarantine: DataFrame
+    refused: Tables  # the quarantine
     notes: list[str]
     replayed: int  # scenarios, counted over all snapshots
     held: tuple[DataFrame, ...]
     accepted: DataFrame  # the keys of the snapshots that can be replayed
+
+    @property
+    def quarantine(self) -> DataFrame:
+        return self.refused["quarantine"]
 
     def close(self) -> None:
         for frame in self.held:
@@ -167,9 +171,9 @@ def _in_columns(
     keys = {key for key, fit in zip(places, fits, strict=True) if fit}
     if not 0 < len(keys) <= columnar.SNAPSHOTS_AT_ONCE:
         return None, found
-    known, sizes = _known(snapshots, accepted)
+    known, sizes = _known(snapshots, accepted, keys)
     fitting = {key for key in keys if 0 < sizes.get(key, 0) <= columnar.PARTITIONS_AT_ONCE}
-    taken: dict[tuple[str, ...], list[tuple[str, list[str]]]] = {}
+    taken: dict[tuple[str, str], list[tuple[str, list[str]]]] = {}
     is_left = []
     for row, key, fit in zip(rows, places, fits, strict=True):
         is_left.append(not fit or key not in fitting)
@@ -183,8 +187,8 @@ def _in_columns(
 
 
 def _known(
-    snapshots: Snapshots, accepted: DataFrame
-) -> tuple[dict[tuple[str, ...], dict[str, Any]], dict[tuple[str, ...], int]]:
+    snapshots: Snapshots, accepted: DataFrame, keys: set[tuple[str, str]]
+) -> tuple[dict[tuple[str, str], dict[str, Any]], Mapping[tuple[str, str], int]]:
     """What each of a few clusters has in common, and how many partitions it has."""
     decisive = ", ".join(map(text, DECISIVE_SETTINGS))
     wanted = {
@@ -192,9 +196,11 @@ def _known(
         "brokers": snapshots.brokers,
         "topics": snapshots.topics.where("queued_for_deletion"),
         "configs": snapshots.configs.where(f"key IN ({decisive})"),
-        "sizes": snapshots.partitions.groupBy(*SNAPSHOT_KEY).count(),
     }
-    rows: dict[str, dict[tuple[str, ...], list[dict[str, Any]]]] = {name: {} for name in wanted}
+    sizes = snapshots.sizes()
+    if sizes is None or not keys <= sizes.keys():
+        wanted["sizes"] = snapshots.partitions.groupBy(*SNAPSHOT_KEY).count()
+    rows: dict[str, dict[tuple[str, str], list[dict[str, Any]]]] = {name: {} for name in wanted}
     for name, table in collected(accepted.sparkSession, wanted).items():
         for row in table.to_pylist():
             rows[name].setdefault((row["cluster"], row["snapshot_id"]), []).append(row)
@@ -207,7 +213,9 @@ def _known(
         }
         for key, (snapshot,) in rows["snapshots"].items()
     }
-    return known, {key: row["count"] for key, (row,) in rows["sizes"].items()}
+    if "sizes" in rows:
+        sizes = {key: row["count"] for key, (row,) in rows["sizes"].items()}
+    return known, sizes or {}
 
 
 class _Left(NamedTuple):
@@ -285,7 +293,7 @@ def _replayed_here(
     def frame(name: str) -> DataFrame:
         return spark.createDataFrame(decided[name], REPLAY_TABLES[name])
 
-    tables = Tables({name: partial(frame, name) for name in decided})
+    tables = Tables({name: partial(frame, name) for name in decided}, at_hand=decided)
     return _told(snapshots, judged, tables, _survey(found))
 
 
@@ -296,10 +304,9 @@ def _told(
     survey: _Survey,
     held: tuple[DataFrame, ...] = (),
 ) -> Replay:
-    refused = _refused(judged.where("refusal IS NOT NULL"), snapshots.provenance)
     return Replay(
         tables=tables,
-        quarantine=snapshots.quarantine.unionAll(refused),
+        refused=_quarantine(snapshots, judged),
         notes=_notes(survey),
         replayed=survey.scenarios,
         held=held,
@@ -353,13 +360,18 @@ def _judged(snapshots: DataFrame, profile: str | None, release: str | None) -> D
     )
 
 
-def _refused(judged: DataFrame, provenance: DataFrame) -> DataFrame:
-    """Snapshots the replay cannot take, as rows of the quarantine."""
-    return (
-        judged.join(provenance, on=list(SNAPSHOT_KEY), how="left")
+def _quarantine(snapshots: Snapshots, judged: DataFrame) -> Tables:
+    """What was refused on the way, and snapshots the replay cannot take."""
+    refused = judged.where("refusal IS NOT NULL")
+    if snapshots.nothing_refused and refused.isEmpty():
+        nothing = arrow_rows([], QUARANTINE)
+        return Tables({"quarantine": lambda: snapshots.quarantine}, at_hand={"quarantine": nothing})
+    rows = (
+        refused.join(snapshots.provenance, on=list(SNAPSHOT_KEY), how="left")
         .withColumn("problems", F.array("refusal"))
         .select(*QUARANTINE.names)
     )
+    return Tables({"quarantine": lambda: snapshots.quarantine.unionAll(rows)})
 
 
 # --- Which engine ------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -44,6 +44,15 @@ def _defaulted(table: DataFrame, **defaults: str) -> DataFrame:
     )
 
 
+Sizes = Mapping[tuple[str, str], int]
+"""A number for each snapshot."""
+
+
+def unknown_sizes() -> Sizes | None:
+    """Who wants to know has to count."""
+    return None
+
+
 @dataclass(frozen=True)
 class Snapshots:
     """What is known of some clusters at some instants, and what was refused on the way."""
@@ -61,6 +70,10 @@ class Snapshots:
     """Frames that stay in memory until :meth:`close`."""
     rows: int | None = None
     """Of all tables at most, where that is known to be little."""
+    sizes: Callable[[], Sizes | None] = unknown_sizes
+    """How many partitions were read of each snapshot; none of those that were made since."""
+    nothing_refused: bool = False
+    """Whether the quarantine is known to be empty."""
 
     def at_most(self, times: int) -> int | None:
         """How many rows there can be of so many for each of these, where that is known."""

@@ -408,7 +408,7 @@ def _decided(
             snapshots, asked or [scenarios.FAILOVER], changed_only=bool(asked)
         )
         try:
-            yield snapshots.input_digest, decided.tables.beside({"quarantine": decided.quarantine})
+            yield snapshots.input_digest, decided.tables.beside(decided.refused)
         finally:
             decided.close()
     finally:

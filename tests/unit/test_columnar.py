@@ -15,6 +15,7 @@ from column_replay import cluster_of, replayed, replayed_together
 from native_replay import plain
 from random_events import random_event
 from understudy.controller.columnar import feed, scenario
+from understudy.controller.columnar import rows as arrays
 from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.controller.words import UNCHANGED
 from understudy.controller.zk import interpreter
@@ -65,10 +66,14 @@ EVENTS: dict[str, Callable[[Random, Document], list[Document]]] = {
 
 @pytest.mark.parametrize("changed_only", [False, True])
 @pytest.mark.parametrize("kind", EVENTS)
-def test_every_row_of_random_clusters(kind: str, *, changed_only: bool) -> None:
+def test_every_row_of_random_clusters(
+    kind: str, monkeypatch: pytest.MonkeyPatch, *, changed_only: bool
+) -> None:
     rng = Random(f"columnar {kind} {changed_only}")
     covered = 0
     for number in range(CASES):
+        # All at once, as small clusters are, and in slices, as large ones.
+        monkeypatch.setattr(arrays, "PARTITIONS_AT_ONCE", rng.choice((1, 3, 1_000)))
         doc = random_cluster(rng, f"c{number}")
         doc["release"] = rng.choice(RELEASES)
         # Side by side, as far as they are alike.

@@ -123,7 +123,7 @@ def _publish_replay(
         if not replay.replayed:
             raise nothing_good(replay.quarantine, args.limit)
         chosen = _chosen_tables(args.tables)
-        tables = replay.tables.only(chosen).beside({"quarantine": replay.quarantine})
+        tables = replay.tables.only(chosen).beside(replay.refused)
         progress.doing("writing tables", tables=len(tables))
         counts = publish.publish(
             spark,

@@ -10,15 +10,15 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Final
+from typing import Final, NamedTuple
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from understudy import schemas
 from understudy.frames import FEW_ROWS, settled
 from understudy.names import SNAPSHOT_KEY
-from understudy.snapshot import Snapshots
+from understudy.snapshot import Sizes, Snapshots, unknown_sizes
 from understudy.sources.local_paths import NO_FILE_THERE, nothing_found
 
 SOURCE: Final = "_source"
@@ -43,6 +43,8 @@ class Part:
     """The tables again, for when the same file was given by two paths."""
     digest: str = ""
     held: tuple[DataFrame, ...] = ()
+    sizes: Callable[[], Sizes | None] = unknown_sizes
+    nothing_refused: bool = False
 
 
 def combine(parts: Sequence[Part], *, settles_few: bool = False) -> Snapshots:
@@ -59,7 +61,8 @@ def combine(parts: Sequence[Part], *, settles_few: bool = False) -> Snapshots:
             raise nothing_found(f"{path}: {NO_FILE_THERE}" for path in part.paths)
     repeated = summary.files_read != summary.files
     tables = _union([part.once() if repeated else part.tables for part in parts])
-    if summary.snapshots_read != summary.snapshots:
+    has_copies = summary.snapshots_read != summary.snapshots
+    if has_copies:
         copies = _copies(index).coalesce(1).persist()  # small, and joined to every table
         held.append(copies)
         tables = _without_copies(tables, copies)
@@ -75,28 +78,42 @@ def combine(parts: Sequence[Part], *, settles_few: bool = False) -> Snapshots:
     digest = input_digest(
         [f"store {part.digest}" if part.digest else summary.digest for part in parts]
     )
-    return Snapshots(**tables, input_digest=digest, held=tuple(held), rows=rows)
+    return Snapshots(
+        **tables,
+        input_digest=digest,
+        held=tuple(held),
+        rows=rows,
+        sizes=parts[0].sizes if len(parts) == 1 else unknown_sizes,
+        nothing_refused=all(part.nothing_refused for part in parts) and not has_copies,
+    )
 
 
-def _summary(index: DataFrame) -> Row:
-    """One small job: what was read, and whether anything of it was there twice."""
-    digest = F.col(FILE_DIGEST)
-    files = F.collect_set(F.when(digest.isNotNull(), F.struct(SOURCE, FILE_DIGEST)))
-    digests = F.array_sort(F.transform(files, lambda file: file[FILE_DIGEST]))
-    read_well = F.col("content_digest").isNotNull()
-    row = index.agg(
-        F.count(digest).alias("files_read"),
-        F.size(files).alias("files"),
-        F.sha2(F.array_join(digests, ","), 256).alias("digest"),
-        F.count("content_digest").alias("snapshots_read"),
-        F.size(F.collect_set(F.when(read_well, F.struct(*SNAPSHOT_KEY)))).alias("snapshots"),
-        F.when(F.count_if(F.col(ROWS).isNull()) == 0, F.coalesce(F.sum(ROWS), F.lit(0))).alias(
-            "rows"
-        ),
-    ).head()
-    if row is None:
-        raise AssertionError("an aggregate without groups has one row")
-    return row
+class _Summary(NamedTuple):
+    """What was read, and whether anything of it was there twice."""
+
+    files_read: int
+    files: int
+    digest: str
+    snapshots_read: int
+    snapshots: int
+    rows: int | None
+
+
+def _summary(index: DataFrame) -> _Summary:
+    """Of documents and snapshots, which are few beside what is in them."""
+    rows = index.toArrow().to_pylist()
+    read = [(row[SOURCE], row[FILE_DIGEST]) for row in rows if row[FILE_DIGEST] is not None]
+    files = set(read)
+    good = [row for row in rows if row["content_digest"] is not None]
+    counts = [row[ROWS] for row in rows]
+    return _Summary(
+        files_read=len(read),
+        files=len(files),
+        digest=digest_of_files(digest for _, digest in files),
+        snapshots_read=len(good),
+        snapshots=len({tuple(row[name] for name in SNAPSHOT_KEY) for row in good}),
+        rows=None if None in counts else sum(counts),
+    )
 
 
 def digest_of_files(digests: Iterable[str]) -> str:

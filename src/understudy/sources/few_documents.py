@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 from understudy import schemas
 from understudy.frames import FEW_ROWS
-from understudy.snapshot import Snapshots
+from understudy.snapshot import Snapshots, unknown_sizes
 from understudy.sources import combine, documents
 from understudy.sources.content import Parsed
 from understudy.sources.document import parse
@@ -44,7 +44,14 @@ def read(spark: SparkSession, paths: Sequence[str]) -> Snapshots | None:
     tables = {name: _table(spark, name, schema, parsed) for name, schema in told.items()}
     digests = (hashlib.sha256(data).hexdigest() for data in files.values())
     digest = combine.input_digest([combine.digest_of_files(digests)])
-    return Snapshots(**tables, input_digest=digest, held=(), rows=rows)
+    return Snapshots(
+        **tables,
+        input_digest=digest,
+        held=(),
+        rows=rows,
+        sizes=unknown_sizes,
+        nothing_refused=tables["quarantine"].isEmpty(),
+    )
 
 
 def _table(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final
 
 from pyspark import inheritable_thread_target
@@ -83,7 +84,16 @@ def read(spark: SparkSession, path: str, only: Collection[Key] | None = None) ->
         tables={**tables, "quarantine": _no_quarantine(spark)},
         once=lambda: {**tables, "quarantine": _no_quarantine(spark)},
         digest=shown,
+        sizes=partial(_sizes, spark, root, read_of),
+        nothing_refused=True,
     )
+
+
+def _sizes(spark: SparkSession, root: str, runs: Sequence[str]) -> Mapping[Key, int] | None:
+    """How many partitions these runs hold of each snapshot, where the files tell without Spark."""
+    if not writes_to(spark, root):
+        return None
+    return local_tables.counts([publish.run_folder(root, "partitions", run) for run in runs])
 
 
 def _holding(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from understudy.controller.columnar.state import Record, State
 
 _KINDS: Final = (LEADER_AND_ISR, UPDATE_METADATA, STOP_REPLICA)
-_MANY_CELLS: Final = 20_000_000  # of brokers and topics; beyond that, pairs are sorted
+_MANY_CELLS: Final = 20_000_000  # of brokers and topics; of more, pairs are sorted
 
 
 class Batch:
@@ -36,14 +36,12 @@ class Batch:
     def __init__(self, now: State) -> None:
         self._now = now
         self._sender = Sender(now.cluster)
-        self._to_replicas = _Totals(now, LEADER_AND_ISR)
-        self._to_all = _Totals(now, UPDATE_METADATA)
-        self._stops = _Totals(now, STOP_REPLICA)
+        self._to_replicas, self._to_all, self._stops = (
+            _Totals(now, kind, self._sender.layout(kind)) for kind in _KINDS
+        )
         self._told_metadata = np.zeros(len(now.ids), dtype=bool)
 
-    def leader_and_isr(
-        self, at: Ints, record: Record, receivers: Ints, *, is_new: bool | Flags
-    ) -> None:
+    def leader_and_isr(self, at: Ints, record: Record, receivers: Ints, *, is_new: bool) -> None:
         """A body about each of these partitions, where it has any of its *receivers*."""
         now = self._now
         receivers = self._registered(receivers)
@@ -51,7 +49,6 @@ class Batch:
         if not has_any.all():
             at, receivers = at[has_any], receivers[has_any]
             record = {name: values[has_any] for name, values in record.items()}
-            is_new = is_new if isinstance(is_new, bool) else is_new[has_any]
         rows = now.rows[at]
         now.told.add(
             "request_partitions",
@@ -61,7 +58,7 @@ class Batch:
             recipients=lists(ascending(receivers), now.ids),
             **now.cluster.assignment(rows),
             **_shown(now, record),
-            is_new=is_new if isinstance(is_new, bool) else pa.array(is_new),
+            is_new=is_new,
             recovery=numbers(record["recovery"]) if self._sender.has_recovery else None,
         )
         elements = _size(record["isr"]) + _size(now.replicas[at])
@@ -126,7 +123,7 @@ class Batch:
     def _requests(self, totals: _Totals) -> None:
         now, sender = self._now, self._sender
         layout = sender.layout(totals.kind)
-        partitions, sizes = totals.of(layout)
+        partitions, sizes = totals.all()
         if totals.kind == UPDATE_METADATA:
             brokers = np.flatnonzero(self._told_metadata)
             body = of = brokers // max(now.brokers, 1)  # the same one for all of a scenario
@@ -176,44 +173,59 @@ class Sender:
 class _Totals:
     """Bodies of one kind, by receiver: a broker of a scenario, or a whole scenario."""
 
-    def __init__(self, now: State, kind: str) -> None:
+    def __init__(self, now: State, kind: str, layout: request_sizes.Coefficients) -> None:
         self.kind = kind
+        self._layout = layout
         self._cluster = now.cluster
         self._receivers = max(len(now.ids), len(now.epochs))
-        self._added: list[tuple[Ints, Ints, Ints]] = []  # receiver, topic, elements
+        self._partitions = np.zeros(self._receivers, dtype=np.int64)
+        self._bytes = np.zeros(self._receivers, dtype=np.int64)
+        # The topics each receiver is sent any partition of.
+        self._topics = _Pairs(self._receivers, len(now.cluster.topics))
 
     def add(self, rows: Ints, receivers: Ints, elements: Ints) -> None:
         at, column = np.nonzero(receivers != NOBODY)
-        self._added.append(
-            (receivers[at, column], self._cluster.topic[rows][at], np.asarray(elements)[at])
-        )
-
-    def of(self, layout: request_sizes.Coefficients) -> tuple[Ints, Ints]:
-        """By receiver, how many partitions it is sent, and their bytes."""
-        receivers, topics = self._receivers, len(self._cluster.topics)
-        if not self._added:
-            return np.zeros(receivers, dtype=np.int64), np.zeros(receivers, dtype=np.int64)
-        receiver, topic, elements = (
-            np.concatenate(each) for each in zip(*self._added, strict=True)
-        )
-        partitions = np.bincount(receiver, minlength=receivers)
-        listed = np.bincount(receiver, elements, minlength=receivers).astype(np.int64)
-        sizes = partitions * layout.per_partition + listed * request_sizes.ELEMENT
-        names = self._cluster.name_lengths
-        if layout.names_per_partition:
-            named = np.bincount(receiver, names[topic], minlength=receivers).astype(np.int64)
-            return partitions, sizes + named
-        # Each topic is named once to each receiver.
-        pairs = receiver.astype(np.int64) * topics + topic
-        if receivers * topics <= _MANY_CELLS:
-            is_there = np.zeros(receivers * topics, dtype=bool)
-            is_there[pairs] = True
-            pairs = np.flatnonzero(is_there)
+        receiver, topic = receivers[at, column], self._cluster.topic[rows][at]
+        partitions = np.bincount(receiver, minlength=self._receivers)
+        self._partitions += partitions
+        self._bytes += partitions * self._layout.per_partition
+        self._bytes += self._sums(receiver, np.asarray(elements)[at]) * request_sizes.ELEMENT
+        if self._layout.names_per_partition:
+            self._bytes += self._sums(receiver, self._cluster.name_lengths[topic])
         else:
-            pairs = np.unique(pairs)
-        receiver, topic = np.divmod(pairs, topics)
-        per_topic = (names[topic] + layout.per_topic).astype(np.float64)
-        return partitions, sizes + np.bincount(receiver, per_topic, receivers).astype(np.int64)
+            self._topics.add(receiver, topic)
+
+    def _sums(self, receiver: Ints, numbers: Ints) -> Ints:
+        return np.bincount(receiver, numbers, self._receivers).astype(np.int64)
+
+    def all(self) -> tuple[Ints, Ints]:
+        """By receiver, how many partitions it is sent, and their bytes."""
+        receiver, topic = self._topics.all()
+        each = self._cluster.name_lengths[topic] + self._layout.per_topic
+        return self._partitions, self._bytes + self._sums(receiver, each)
+
+
+class _Pairs:
+    """Which pairs of two numbers there were."""
+
+    def __init__(self, first: int, second: int) -> None:
+        self._shape = first, second
+        self._seen: Flags | None = None
+        self._codes: list[Ints] = []
+
+    def add(self, first: Ints, second: Ints) -> None:
+        count, width = self._shape
+        codes = first.astype(np.int64) * width + second
+        if count * width > _MANY_CELLS:
+            self._codes = [np.unique(np.concatenate([*self._codes, codes]))]
+            return
+        if self._seen is None:
+            self._seen = np.zeros(count * width, dtype=bool)
+        self._seen[codes] = True
+
+    def all(self) -> tuple[Ints, Ints]:
+        codes = np.arange(0) if self._seen is None else np.flatnonzero(self._seen)
+        return np.divmod(np.concatenate([codes, *self._codes]), max(self._shape[1], 1))
 
 
 def _shown(now: State, record: Record) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from understudy.controller.columnar.state import (
     INELIGIBLE,
     REPLICA_ONLINE,
     State,
+    chosen,
     values_of,
 )
 from understudy.controller.scope import Event
@@ -54,7 +55,7 @@ class Controller:
         now.tell(_NO_PARTITIONS, self._all)
         online = now.is_online(now.replicas, np.arange(len(now.rows)))
         offline = (now.replicas != NOBODY) & ~online
-        now.replica_states = np.where(online, REPLICA_ONLINE, INELIGIBLE)
+        now.replica_states = chosen(online, REPLICA_ONLINE, INELIGIBLE)
         self._replicas.take_online(online)
         orders = self._replicas.take_offline(offline)
         now.settle_partitions()

@@ -43,7 +43,7 @@ _MOST_TASKS: Final = 8  # of one snapshot
 _MOST_TASKS_IN_ALL: Final = 16  # they do one share after the other
 _MOST_ROWS: Final = 3_000_000  # read for all tasks of one snapshot
 
-Key = tuple[str, ...]
+Key = tuple[str, str]
 
 
 class Asked(NamedTuple):
@@ -95,13 +95,16 @@ def _fed(
     partitions: DataFrame, numbers: Sequence[tuple[str, str, list[int]]], shares: int
 ) -> DataFrame:
     """The partitions of each share, one share after the other."""
+    columns = [name for name in PARTITIONS.names if name not in SNAPSHOT_KEY]
+    if shares == 1:
+        ((*key, _),) = numbers
+        for name, value in zip(SNAPSHOT_KEY, key, strict=True):
+            partitions = partitions.where(F.col(name) == value)
+        return partitions.select(F.lit(0).alias("number"), *columns).coalesce(1)
     listed = F.broadcast(small_frame(partitions.sparkSession, numbers, _NUMBERS))
     rows = partitions.join(listed, on=list(SNAPSHOT_KEY)).select(
-        F.explode("numbers").alias("number"),
-        *(name for name in PARTITIONS.names if name not in SNAPSHOT_KEY),
+        F.explode("numbers").alias("number"), *columns
     )
-    if shares == 1:
-        return rows.coalesce(1)
     tasks = min(shares, _MOST_TASKS_IN_ALL)
     # By the number itself: by its hash, some tasks would have several shares and others none.
     return rows.repartitionById(tasks, F.expr(f"number % {tasks}")).sortWithinPartitions("number")
@@ -142,8 +145,9 @@ def _by_number(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Tabl
             if start == end:
                 continue
             if held and numbers[start] != current:
-                yield current, pa.Table.from_batches(held)
-                held = []
+                rows = pa.Table.from_batches(held)
+                held = []  # nobody holds what is taken along
+                yield current, rows
             current = int(numbers[start])
             held.append(batch.slice(start, end - start))
     if held:

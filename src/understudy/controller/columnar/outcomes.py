@@ -12,7 +12,7 @@ from understudy.controller.columnar.cluster import (
     Flags,
     Ints,
 )
-from understudy.controller.columnar.rows import any_of, lists, numbers, words
+from understudy.controller.columnar.rows import any_of, in_slices, lists, numbers, words
 from understudy.controller.columnar.state import (
     NONE,
     OFFLINE_NOW,
@@ -54,11 +54,17 @@ _CODE: Final = {outcome: place for place, outcome in enumerate(_OUTCOMES)}
 
 def tell_states(now: State, *, shown: Flags | None = None, changed_only: bool) -> None:
     """The state rows of the partitions that are *shown*."""
-    outcome, reason = _outcomes(now)
-    wanted = np.ones(len(now.rows), dtype=bool) if shown is None else shown
-    if changed_only:
-        wanted = wanted & (outcome != _CODE[UNCHANGED])
-    at = np.flatnonzero(wanted)
+    every = np.arange(len(now.rows)) if shown is None else np.flatnonzero(shown)
+    for at in in_slices(every):
+        outcome, reason = _outcomes(now, at)
+        wanted = outcome != _CODE[UNCHANGED]
+        if changed_only and not wanted.all():
+            _tell(now, at[wanted], outcome[wanted], reason[wanted])
+        else:
+            _tell(now, at, outcome, reason)
+
+
+def _tell(now: State, at: Ints, outcome: Ints, reason: Ints) -> None:
     before, after = now.shown(picked(now.start, at)), now.shown(now.taken(at))
     had, has = now.had_record[at], now.has_record[at]
     columns: dict[str, Any] = {
@@ -77,8 +83,8 @@ def tell_states(now: State, *, shown: Flags | None = None, changed_only: bool) -
         isr_before=lists(before["isr"], now.ids, known=had),
         isr=lists(after["isr"], now.ids, known=has),
         **columns,
-        outcome=words(outcome[at], _OUTCOMES),
-        reason=words(reason[at], REASONS),
+        outcome=words(outcome, _OUTCOMES),
+        reason=words(reason, REASONS),
     )
     row, column = np.nonzero(now.replicas[at] != NOBODY)
     of = at[row]
@@ -92,24 +98,25 @@ def tell_states(now: State, *, shown: Flags | None = None, changed_only: bool) -
     )
 
 
-def _outcomes(now: State) -> tuple[Ints, Ints]:
-    """What became of each partition, and why; the first that fits."""
-    has, is_queued, before = now.has_record, now.is_queued, now.start
-    is_offline = now.partition_states == OFFLINE_NOW
-    same_isr = ~any_of(now.record["isr"] != before["isr"])
+def _outcomes(now: State, at: Ints) -> tuple[Ints, Ints]:
+    """What became of each of these partitions, and why; the first that fits."""
+    has, had, is_queued = now.has_record[at], now.had_record[at], now.is_queued[at]
+    before, after = picked(now.start, at), now.taken(at)
+    is_offline = now.partition_states[at] == OFFLINE_NOW
+    same_isr = ~any_of(after["isr"] != before["isr"])
     same = same_isr.copy()
     for name in RECORD:
         if name != "isr":
-            same &= now.record[name] == before[name]
-    last, clean, elected = now.last_reason, now.last_clean, now.why_elected
+            same &= after[name] == before[name]
+    last, clean, elected = now.last_reason[at], now.last_clean[at], now.why_elected[at]
     cases = [
         (~has, NEVER_LED, np.where(is_queued, WHY[QUEUED], WHY[NO_REPLICA_ONLINE])),
         (is_offline, OFFLINE, np.where(is_queued, WHY[QUEUED], last)),
-        (~now.had_record, INITIALIZED, elected),
+        (~had, INITIALIZED, elected),
         (clean == 0, ELECTED_UNCLEAN, elected),
         (clean == 1, ELECTED, elected),
-        (~same_isr, ISR_SHRUNK, np.full(len(has), WHY[SHRUNK])),
-        (~same, RECORD_REFRESHED, np.full(len(has), WHY[SENT_AGAIN])),
+        (~same_isr, ISR_SHRUNK, np.full(len(at), WHY[SHRUNK])),
+        (~same, RECORD_REFRESHED, np.full(len(at), WHY[SENT_AGAIN])),
     ]
     conditions = [condition for condition, _, _ in cases]
     codes = [_CODE[word] for _, word, _ in cases]

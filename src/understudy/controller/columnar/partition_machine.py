@@ -16,7 +16,15 @@ from understudy.controller.columnar.cluster import (
     Flags,
     Ints,
 )
-from understudy.controller.columnar.rows import any_of, count_of, ids_of, numbers, only, words
+from understudy.controller.columnar.rows import (
+    any_of,
+    count_of,
+    ids_of,
+    in_slices,
+    numbers,
+    only,
+    words,
+)
 from understudy.controller.columnar.state import (
     NEW,
     NONE,
@@ -92,20 +100,25 @@ class PartitionMachine:
         now.told.begin_step(now.scenarios_with(tried))
         batch = Batch(now)
         is_new = now.partition_states[tried] == NEW
-        found = np.zeros(len(tried), dtype=bool)
-        if is_new.any():
-            found[is_new] = self._initialize(tried[is_new])
-        if not is_new.all():
-            found[~is_new] = self._elect(tried[~is_new])
-        led, new = tried[found], is_new[found]
-        if len(led):
-            online = now.is_online(now.replicas[led], led)
-            record = now.shown(now.taken(led))
-            receivers = np.where(online, now.replicas[led], NOBODY)
-            batch.leader_and_isr(led, record, receivers, is_new=new)
-            now.add_metadata(batch, led)
+        for at in in_slices(tried[is_new]):
+            led = at[self._initialize(at)]
+            self._tell_replicas(batch, led, is_new=True)
+        led_again = np.zeros(len(now.epochs), dtype=bool)
+        for at in in_slices(tried[~is_new]):
+            led = at[self._elect(at)]
+            self._tell_replicas(batch, led, is_new=False)
+            led_again |= now.scenarios_with(led)
         batch.send()
-        return now.scenarios_with(led[~new])
+        return led_again
+
+    def _tell_replicas(self, batch: Batch, led: Ints, *, is_new: bool) -> None:
+        now = self._now
+        if not len(led):
+            return
+        online = now.is_online(now.replicas[led], led)
+        receivers = np.where(online, now.replicas[led], NOBODY)
+        batch.leader_and_isr(led, now.shown(now.taken(led)), receivers, is_new=is_new)
+        now.add_metadata(batch, led)
 
     def _initialize(self, at: Ints) -> Flags:
         """Kafka's initializeLeaderAndIsr: all online replicas in sync, the first of them leads."""

@@ -11,7 +11,7 @@ from understudy.controller.columnar.cluster import (
     Flags,
     Ints,
 )
-from understudy.controller.columnar.rows import any_of, count_of, only, words
+from understudy.controller.columnar.rows import any_of, count_of, in_slices, only, words
 from understudy.controller.columnar.state import (
     NONE,
     REPLICA_OFFLINE,
@@ -45,28 +45,31 @@ class ReplicaMachine:
     def take_online(self, online: Flags) -> None:
         """The online replicas are told what their partitions' records are."""
         now = self._now
-        if not online.any():
+        concerned = np.flatnonzero(any_of(online))
+        if not len(concerned):
             return
-        at, column = np.nonzero(online)
-        now.told.begin_step(now.scenarios_with(at))
+        now.told.begin_step(now.scenarios_with(concerned))
         batch = Batch(now)
-        now.told.add(
-            "transitions",
-            now.rows[at],
-            now.of[at],
-            machine=REPLICA_MACHINE,
-            replica=pa.array(now.ids[now.replicas[at, column]], pa.int32()),
-            from_state=words(now.replica_states[at, column], REPLICA_STATES),
-            to_state=ONLINE_REPLICA,
-            result=OK,
-        )
+        for some in in_slices(concerned):
+            row, column = np.nonzero(online[some])
+            at = some[row]
+            now.told.add(
+                "transitions",
+                now.rows[at],
+                now.of[at],
+                machine=REPLICA_MACHINE,
+                replica=pa.array(now.ids[now.replicas[at, column]], pa.int32()),
+                from_state=words(now.replica_states[at, column], REPLICA_STATES),
+                to_state=ONLINE_REPLICA,
+                result=OK,
+            )
+            known = some[now.has_record[some]]
+            if len(known):
+                record = now.shown(now.taken(known))
+                receivers = np.where(online[known], now.replicas[known], NOBODY)
+                batch.leader_and_isr(known, record, receivers, is_new=False)
+                now.add_metadata(batch, known)
         now.replica_states[online] = REPLICA_ONLINE
-        known = np.flatnonzero(now.has_record & any_of(online))
-        if len(known):
-            record = now.shown(now.taken(known))
-            receivers = np.where(online[known], now.replicas[known], NOBODY)
-            batch.leader_and_isr(known, record, receivers, is_new=False)
-            now.add_metadata(batch, known)
         batch.send()
 
     def take_offline(self, stopped: Flags) -> list[list[int]]:
@@ -75,16 +78,31 @@ class ReplicaMachine:
         Returns that order by scenario, as ids.
         """
         now = self._now
-        if not stopped.any():
+        concerned = np.flatnonzero(any_of(stopped))
+        if not len(concerned):
             return [[] for _ in now.epochs]
-        at = np.flatnonzero(any_of(stopped))
-        now.told.begin_step(now.scenarios_with(at))
+        now.told.begin_step(now.scenarios_with(concerned))
         batch = Batch(now)
         orders, rank = self._in_kafkas_order(np.unique(now.replicas[stopped]))
-        ranks = np.where(stopped[at], values_of(rank, now.replicas[at]), now.brokers)
+        writes: list[tuple[Ints, Ints, Record]] = []
+        for at in in_slices(concerned):
+            writes += self._take_offline(batch, at, stopped[at], rank)
+        now.write_in_order(writes)
+        now.add_metadata(
+            batch, concerned[:0], now.scenarios_with(concerned[~now.has_record[concerned]])
+        )
+        batch.send()
+        return orders
+
+    def _take_offline(
+        self, batch: Batch, at: Ints, stopped: Flags, rank: Ints
+    ) -> list[tuple[Ints, Ints, Record]]:
+        """Returns what was written: the rank of the broker group, partitions and their records."""
+        now = self._now
+        ranks = np.where(stopped, values_of(rank, now.replicas[at]), now.brokers)
         in_order = np.argsort(ranks, axis=1, kind="stable")
         brokers = np.take_along_axis(now.replicas[at], in_order, axis=1)
-        counts = count_of(stopped[at])
+        counts = count_of(stopped)
         is_later = now.has_record[at] & now.is_of_later_controller(at)
         changes = now.has_record[at] & ~is_later
         stop_epochs = np.full(brokers.shape, NO_EPOCH)
@@ -102,7 +120,6 @@ class ReplicaMachine:
             last_wrote[left[is_last]] = wrote[is_last]
             writes.append((rank[broker[wrote]], here[wrote], now.taken(here[wrote])))
             self._stop(here, broker, is_refused=is_later[left])
-        now.write_in_order(writes)
         self._stop_requests(batch, at, brokers, stop_epochs, counts)
         told = changes & ~now.is_queued[at]
         if told.any():
@@ -122,9 +139,7 @@ class ReplicaMachine:
                 is_new=False,
             )
             now.add_metadata(batch, at[told])
-        now.add_metadata(batch, at[:0], now.scenarios_with(at[~now.has_record[at]]))
-        batch.send()
-        return orders
+        return writes
 
     def _in_kafkas_order(self, stopped: Ints) -> tuple[list[list[int]], Ints]:
         """The order of broker groups in each scenario, as ids, and the rank of each broker."""

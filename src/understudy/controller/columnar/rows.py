@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -99,6 +99,15 @@ class Told:
     def _step(self, of: Ints) -> Any:  # noqa: ANN401 - one number, or one a row
         first = self.steps[0]
         return int(first) if (self.steps == first).all() else pa.array(self.steps[of], pa.int32())
+
+
+PARTITIONS_AT_ONCE: Final = 250_000
+"""Rows are made of so many partitions: what is held meanwhile is many times as large as these."""
+
+
+def in_slices(at: Ints) -> Iterator[Ints]:
+    for start in range(0, len(at), PARTITIONS_AT_ONCE):
+        yield at[start : start + PARTITIONS_AT_ONCE]
 
 
 def numbers(

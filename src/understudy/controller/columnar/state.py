@@ -21,7 +21,14 @@ from understudy.controller.columnar.cluster import (
     Flags,
     Ints,
 )
-from understudy.controller.columnar.rows import Told, any_of, ids_of, lists, numbers
+from understudy.controller.columnar.rows import (
+    Told,
+    any_of,
+    ids_of,
+    in_slices,
+    lists,
+    numbers,
+)
 from understudy.controller.states import (
     DELETION_INELIGIBLE,
     NEW_PARTITION,
@@ -108,12 +115,12 @@ class State:
         self.record["isr"] = self._own(self.record["isr"])
         self.start = self.taken(np.arange(len(rows)))
         self.had_record = self.has_record.copy()
-        self.partition_states = np.full(len(rows), NONE)
-        self.replica_states = np.full(self.replicas.shape, NONE)
-        self.last_reason = np.full(len(rows), NONE)
+        self.partition_states = np.full(len(rows), NONE, dtype=np.int8)
+        self.replica_states = np.full(self.replicas.shape, NONE, dtype=np.int8)
+        self.last_reason = np.full(len(rows), NONE, dtype=np.int8)
         # Of the last election that found a leader.
-        self.last_clean = np.full(len(rows), UNSET)
-        self.why_elected = np.full(len(rows), NONE)
+        self.last_clean = np.full(len(rows), UNSET, dtype=np.int8)
+        self.why_elected = np.full(len(rows), NONE, dtype=np.int8)
         self.partition_states_before = self.partition_states
         self.replica_states_before = self.replica_states
 
@@ -158,7 +165,7 @@ class State:
         every = np.arange(len(self.rows))
         self.settle_partitions()
         online = self.is_online(self.replicas, every)
-        self.replica_states = np.where(online, REPLICA_ONLINE, REPLICA_OFFLINE)
+        self.replica_states = chosen(online, REPLICA_ONLINE, REPLICA_OFFLINE)
         self.partition_states_before, self.replica_states_before = (
             self.partition_states.copy(),
             self.replica_states.copy(),
@@ -166,9 +173,8 @@ class State:
 
     def settle_partitions(self) -> None:
         online = self.is_online(self.record["leader"], np.arange(len(self.rows)))
-        self.partition_states = np.where(
-            self.has_record, np.where(online, ONLINE, OFFLINE_NOW), NEW
-        )
+        self.partition_states = chosen(online, ONLINE, OFFLINE_NOW)
+        self.partition_states[~self.has_record] = NEW
 
     # --- Records -----------------------------------------------------------------------------
 
@@ -233,7 +239,9 @@ class State:
         """UpdateMetadata about some partitions, possibly none, to everybody or *to* some."""
         self.told.begin_step(scenarios)
         batch = Batch(self)
-        self.add_metadata(batch, at, scenarios, to=to)
+        self.add_metadata(batch, at[:0], scenarios, to=to)
+        for some in in_slices(at):
+            self.add_metadata(batch, some, scenarios, to=to)
         batch.send()
 
     def add_metadata(
@@ -260,6 +268,11 @@ class State:
             to=self.registered if to is None else to,
             scenarios=self.scenarios_with(at) if scenarios is None else scenarios,
         )
+
+
+def chosen(flags: Flags, code: int, otherwise: int) -> Ints:
+    """A small number for each flag."""
+    return np.where(flags, np.int8(code), np.int8(otherwise))
 
 
 V = TypeVar("V", Flags, Ints)
