@@ -34,6 +34,8 @@ _WRITTEN: Final = T.StructType(
     ]
 )
 
+_VALUES_AT_ONCE: Final = 16_384  # a tenth less to write than by Arrow's thousand
+
 ROWS_PER_FILE: Final = 250_000
 """A file is read by one task. One document or log is written by one, and read by all cores."""
 
@@ -107,5 +109,6 @@ def _write_file(rows: pa.Table, path: str) -> None:
         compression="zstd",
         # As Spark writes them: by what somebody may look for (publish).
         write_statistics=list(PARTITION_KEY),
+        write_batch_size=_VALUES_AT_ONCE,
         store_schema=False,
     )

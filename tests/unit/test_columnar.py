@@ -14,8 +14,7 @@ from clusters import Document, random_cluster, rows_of
 from column_replay import cluster_of, replayed, replayed_together
 from native_replay import plain
 from random_events import random_event
-from understudy.controller.columnar import feed, scenario
-from understudy.controller.columnar import rows as arrays
+from understudy.controller.columnar import arrays, feed, scenario
 from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.controller.words import UNCHANGED
 from understudy.controller.zk import interpreter

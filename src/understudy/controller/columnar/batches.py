@@ -12,19 +12,22 @@ import numpy as np
 import pyarrow as pa
 
 from understudy.controller import releases, request_sizes
-from understudy.controller.columnar.cluster import (
+from understudy.controller.columnar.arrays import (
     NOBODY,
-    UNKNOWN_EPOCH,
     UNSET,
-    Cluster,
     Flags,
     Ints,
+    any_of,
+    ascending,
+    count_of,
+    lists,
+    numbers,
 )
-from understudy.controller.columnar.rows import any_of, ascending, count_of, lists, numbers
+from understudy.controller.columnar.cluster import UNKNOWN_EPOCH, Cluster
 from understudy.controller.words import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
 
 if TYPE_CHECKING:
-    from understudy.controller.columnar.state import Record, State
+    from understudy.controller.columnar.state import Shown, State
 
 _KINDS: Final = (LEADER_AND_ISR, UPDATE_METADATA, STOP_REPLICA)
 _MANY_CELLS: Final = 20_000_000  # of brokers and topics; of more, pairs are sorted
@@ -41,34 +44,30 @@ class Batch:
         )
         self._told_metadata = np.zeros(len(now.ids), dtype=bool)
 
-    def leader_and_isr(self, at: Ints, record: Record, receivers: Ints, *, is_new: bool) -> None:
+    def leader_and_isr(self, shown: Shown, receivers: Ints, *, is_new: bool) -> None:
         """A body about each of these partitions, where it has any of its *receivers*."""
         now = self._now
         receivers = self._registered(receivers)
         has_any = any_of(receivers != NOBODY)
-        if not has_any.all():
-            at, receivers = at[has_any], receivers[has_any]
-            record = {name: values[has_any] for name, values in record.items()}
-        rows = now.rows[at]
+        shown, receivers = shown.only(has_any), receivers[has_any]
+        rows = now.rows[shown.at]
         now.told.add(
             "request_partitions",
             rows,
-            now.of[at],
+            now.of[shown.at],
             request=LEADER_AND_ISR,
             recipients=lists(ascending(receivers), now.ids),
-            **now.cluster.assignment(rows),
-            **_shown(now, record),
+            **shown.assignment,
+            **_body(shown),
             is_new=is_new,
-            recovery=numbers(record["recovery"]) if self._sender.has_recovery else None,
+            recovery=shown.columns["recovery"] if self._sender.has_recovery else None,
         )
-        elements = _size(record["isr"]) + _size(now.replicas[at])
+        elements = _size(shown.record["isr"]) + _size(now.replicas[shown.at])
         if self._sender.layout(LEADER_AND_ISR).reassignment_lists:
             elements += now.cluster.reassigned[rows]
         self._to_replicas.add(rows, receivers, elements)
 
-    def metadata(
-        self, at: Ints, record: Record, offline: Flags, *, to: Flags, scenarios: Flags
-    ) -> None:
+    def metadata(self, shown: Shown, offline: Flags, *, to: Flags, scenarios: Flags) -> None:
         """A body about each of these partitions for the brokers *to* whom it goes.
 
         In each of these *scenarios* it is sent with or without any body.
@@ -76,25 +75,22 @@ class Batch:
         now = self._now
         receivers = to & np.repeat(scenarios, now.brokers)
         self._told_metadata |= receivers
-        is_told = any_of(receivers.reshape(len(scenarios), now.brokers))
-        if not is_told.all():
-            is_sent = is_told[now.of[at]]
-            at, offline = at[is_sent], offline[is_sent]
-            record = {name: values[is_sent] for name, values in record.items()}
-        rows, replicas = now.rows[at], now.replicas[at]
+        is_told = any_of(receivers.reshape(len(scenarios), now.brokers))[now.of[shown.at]]
+        shown, offline = shown.only(is_told), offline[is_told]
+        rows, replicas = now.rows[shown.at], now.replicas[shown.at]
         now.told.add(
             "request_partitions",
             rows,
-            now.of[at],
+            now.of[shown.at],
             request=UPDATE_METADATA,
-            **now.cluster.assignment(rows, ["replicas"]),
-            **_shown(now, record),
+            replicas=shown.assignment["replicas"],
+            **_body(shown),
             offline_replicas=lists(np.where(offline, replicas, NOBODY), now.ids),
         )
-        elements = _size(record["isr"]) + _size(replicas)
+        elements = _size(shown.record["isr"]) + _size(replicas)
         if self._sender.layout(UPDATE_METADATA).offline_replicas:
             elements += count_of(offline)
-        self._to_all.add(rows, now.of[at, None], elements)
+        self._to_all.add(rows, now.of[shown.at, None], elements)
 
     def stops(self, at: Ints, epochs: Ints, receivers: Ints) -> None:
         """A StopReplica body about each of these partitions, where anybody receives it."""
@@ -177,23 +173,23 @@ class _Totals:
         self.kind = kind
         self._layout = layout
         self._cluster = now.cluster
-        self._receivers = max(len(now.ids), len(now.epochs))
+        # The first is nobody, who is sent whatever goes to no receiver.
+        self._receivers = max(len(now.ids), len(now.epochs)) + 1
         self._partitions = np.zeros(self._receivers, dtype=np.int64)
         self._bytes = np.zeros(self._receivers, dtype=np.int64)
         # The topics each receiver is sent any partition of.
         self._topics = _Pairs(self._receivers, len(now.cluster.topics))
 
     def add(self, rows: Ints, receivers: Ints, elements: Ints) -> None:
-        at, column = np.nonzero(receivers != NOBODY)
-        receiver, topic = receivers[at, column], self._cluster.topic[rows][at]
-        partitions = np.bincount(receiver, minlength=self._receivers)
-        self._partitions += partitions
-        self._bytes += partitions * self._layout.per_partition
-        self._bytes += self._sums(receiver, np.asarray(elements)[at]) * request_sizes.ELEMENT
+        topics = self._cluster.topic[rows]
+        each = self._layout.per_partition + elements * request_sizes.ELEMENT
         if self._layout.names_per_partition:
-            self._bytes += self._sums(receiver, self._cluster.name_lengths[topic])
-        else:
-            self._topics.add(receiver, topic)
+            each = each + self._cluster.name_lengths[topics]
+        for column in receivers.T.astype(np.intp) - NOBODY:
+            self._partitions += np.bincount(column, minlength=self._receivers)
+            self._bytes += self._sums(column, each)
+            if not self._layout.names_per_partition:
+                self._topics.add(column, topics)
 
     def _sums(self, receiver: Ints, numbers: Ints) -> Ints:
         return np.bincount(receiver, numbers, self._receivers).astype(np.int64)
@@ -202,7 +198,7 @@ class _Totals:
         """By receiver, how many partitions it is sent, and their bytes."""
         receiver, topic = self._topics.all()
         each = self._cluster.name_lengths[topic] + self._layout.per_topic
-        return self._partitions, self._bytes + self._sums(receiver, each)
+        return self._partitions[1:], (self._bytes + self._sums(receiver, each))[1:]
 
 
 class _Pairs:
@@ -215,7 +211,7 @@ class _Pairs:
 
     def add(self, first: Ints, second: Ints) -> None:
         count, width = self._shape
-        codes = first.astype(np.int64) * width + second
+        codes = first * width + second
         if count * width > _MANY_CELLS:
             self._codes = [np.unique(np.concatenate([*self._codes, codes]))]
             return
@@ -228,14 +224,8 @@ class _Pairs:
         return np.divmod(np.concatenate([codes, *self._codes]), max(self._shape[1], 1))
 
 
-def _shown(now: State, record: Record) -> dict[str, Any]:
-    return {
-        "leader": numbers(record["leader"]),
-        "leader_epoch": numbers(record["leader_epoch"]),
-        "isr": lists(record["isr"], now.ids),
-        "partition_epoch": numbers(record["partition_epoch"]),
-        "controller_epoch": numbers(record["controller_epoch"]),
-    }
+def _body(shown: Shown) -> dict[str, Any]:
+    return {name: column for name, column in shown.columns.items() if name != "recovery"}
 
 
 def _size(places: Ints) -> Ints:

@@ -8,17 +8,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from understudy.controller import releases, request_sizes
+from understudy.controller.columnar.arrays import NOBODY, UNSET, Flags, Ints, lists
 from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.controller.words import DELETION_SETTING, UNCLEAN_SETTING
 
-Ints = NDArray[np.signedinteger[Any]]
-Flags = NDArray[np.bool_]
-
-NOBODY: Final = -1  # in place of a broker
-UNSET: Final = -1  # in place of a flag
 UNKNOWN_EPOCH: Final = np.iinfo(np.int64).min  # in place of a broker's epoch
 ASSIGNMENT: Final = ("replicas", "adding", "removing")
 UNCLEAN_LEVELS: Final = ("topic", "broker", "cluster", "static")
@@ -69,18 +64,11 @@ class Cluster:
         self.has_record = np.asarray(column("has_state"), dtype=bool)
         leaders = numbers("leader")
         brokers = known["brokers"]
-        self.ids: Ints = np.unique(
-            np.concatenate(
-                [
-                    np.asarray([b["broker_id"] for b in brokers], dtype=np.int64),
-                    *(
-                        np.asarray(column(name).flatten(), dtype=np.int64)
-                        for name in ("replicas", "isr", "offline_dirs")
-                    ),
-                    leaders[leaders >= 0],
-                ]
-            )
-        ).astype(np.int32)
+        self.ids = _all_of(
+            np.asarray([b["broker_id"] for b in brokers], dtype=np.int32),
+            *(np.asarray(column(name).flatten()) for name in ("replicas", "isr", "offline_dirs")),
+            leaders[leaders >= 0],
+        )
         highest = int(self.ids.max(initial=NOBODY))
         self._place_of = np.zeros(highest + 1 if highest < _HIGH_ID else 0, dtype=np.int32)
         if len(self._place_of):
@@ -104,16 +92,16 @@ class Cluster:
 
     def assignment(self, rows: Ints, names: Iterable[str] = ASSIGNMENT) -> dict[str, pa.Array]:
         """Columns of the assignments of these partitions."""
-        taken = pa.array(rows)
         nothing = pa.ListArray.from_arrays(
             pa.array(np.zeros(len(rows) + 1, dtype=np.int32)), pa.array([], pa.int32())
         )
-        return {
-            name: nothing
-            if self._nothing_moves and name != "replicas"
-            else self._assignment[name].take(taken)
-            for name in names
-        }
+
+        def column(name: str) -> pa.Array:
+            if name == "replicas":
+                return lists(self.replicas[rows], self.ids)
+            return nothing if self._nothing_moves else self._assignment[name].take(pa.array(rows))
+
+        return {name: column(name) for name in names}
 
     def places_of(self, ids: Iterable[int] | Ints) -> Ints:
         """Where ids stand in the list; for those that do not, anywhere."""
@@ -256,3 +244,14 @@ class Cluster:
         )
         level, is_on = next(((n, v) for n, v in levels if v is not None), ("", False))
         return UNCLEAN_LEVELS.index(level) if is_on else UNSET
+
+
+def _all_of(*ids: Ints) -> Ints:
+    """Every id there is, once, ascending."""
+    highest = max(int(each.max(initial=NOBODY)) for each in ids)
+    if highest >= _HIGH_ID:
+        return np.unique(np.concatenate([np.unique(each) for each in ids])).astype(np.int32)
+    is_there = np.zeros(highest + 1, dtype=bool)
+    for each in ids:
+        is_there[each] = True
+    return np.flatnonzero(is_there).astype(np.int32)

@@ -11,22 +11,22 @@ from typing import Final
 import numpy as np
 
 from understudy.controller import releases
-from understudy.controller.columnar.batches import Batch
-from understudy.controller.columnar.cluster import NOBODY, UNSET, Flags, Ints
-from understudy.controller.columnar.partition_machine import PartitionMachine
-from understudy.controller.columnar.replica_machine import ReplicaMachine
-from understudy.controller.columnar.rows import any_of, count_of
-from understudy.controller.columnar.state import (
-    INELIGIBLE,
-    REPLICA_ONLINE,
-    State,
+from understudy.controller.columnar.arrays import (
+    NOBODY,
+    UNSET,
+    Flags,
+    Ints,
+    any_of,
     chosen,
+    count_of,
     values_of,
 )
+from understudy.controller.columnar.batches import Batch
+from understudy.controller.columnar.partition_machine import PartitionMachine
+from understudy.controller.columnar.replica_machine import ReplicaMachine
+from understudy.controller.columnar.state import INELIGIBLE, REPLICA_ONLINE, State
 from understudy.controller.scope import Event
-from understudy.controller.words import (
-    BROKER_NOT_AVAILABLE,
-)
+from understudy.controller.words import BROKER_NOT_AVAILABLE
 
 _NO_PARTITIONS: Final = np.arange(0)
 _ABSENT: Final = NOBODY - 1  # equal to no place, not even to nobody's

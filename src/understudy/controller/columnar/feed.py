@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 KINDS: Final = (FAILOVER, BROKER_FAILURE, BROKER_STARTUP, CONTROLLED_SHUTDOWN)
 
-PARTITIONS_AT_ONCE = 1_500_000
+PARTITIONS_AT_ONCE = 6_000_000
 """A snapshot with more of them is more than a task should hold."""
 SNAPSHOTS_AT_ONCE = 100
 """What is known of each, beside its partitions, travels with every task."""
@@ -83,6 +83,8 @@ def _tasks(scenarios: int, partitions: int) -> int:
     return int(2 ** int(math.log2(min(tasks, affordable))))
 
 
+_OF_THE_QUORUM: Final = ("elr", "last_known_elr", "directories")
+_COLUMNS: Final = [n for n in PARTITIONS.names if n not in (*SNAPSHOT_KEY, *_OF_THE_QUORUM)]
 _NUMBERS: Final = T.StructType(
     [
         *(T.StructField(name, T.StringType()) for name in SNAPSHOT_KEY),
@@ -95,15 +97,14 @@ def _fed(
     partitions: DataFrame, numbers: Sequence[tuple[str, str, list[int]]], shares: int
 ) -> DataFrame:
     """The partitions of each share, one share after the other."""
-    columns = [name for name in PARTITIONS.names if name not in SNAPSHOT_KEY]
     if shares == 1:
         ((*key, _),) = numbers
         for name, value in zip(SNAPSHOT_KEY, key, strict=True):
             partitions = partitions.where(F.col(name) == value)
-        return partitions.select(F.lit(0).alias("number"), *columns).coalesce(1)
+        return partitions.select(F.lit(0).alias("number"), *_COLUMNS).coalesce(1)
     listed = F.broadcast(small_frame(partitions.sparkSession, numbers, _NUMBERS))
     rows = partitions.join(listed, on=list(SNAPSHOT_KEY)).select(
-        F.explode("numbers").alias("number"), *columns
+        F.explode("numbers").alias("number"), *_COLUMNS
     )
     tasks = min(shares, _MOST_TASKS_IN_ALL)
     # By the number itself: by its hash, some tasks would have several shares and others none.
@@ -125,6 +126,7 @@ def _tell(
         for number, partitions in _by_number(batches):
             snapshot, scenarios = shares[number]
             cluster = Cluster(known[snapshot], partitions)
+            del partitions  # the cluster has them in its own order
             asked = ((name, [json.loads(text) for text in texts]) for name, texts in scenarios)
             replay(cluster, snapshot, asked, hand_over, changed_only=changed_only, wanted=wanted)
 
@@ -134,7 +136,6 @@ def _tell(
 def _by_number(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
     """The rows of each number; they come one after the other."""
     import numpy as np  # noqa: PLC0415
-    import pyarrow as pa  # noqa: PLC0415
 
     held: list[pa.RecordBatch] = []
     current = -1
@@ -145,10 +146,17 @@ def _by_number(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Tabl
             if start == end:
                 continue
             if held and numbers[start] != current:
-                rows = pa.Table.from_batches(held)
-                held = []  # nobody holds what is taken along
-                yield current, rows
+                yield current, _gathered(held)
             current = int(numbers[start])
             held.append(batch.slice(start, end - start))
     if held:
-        yield current, pa.Table.from_batches(held)
+        yield current, _gathered(held)
+
+
+def _gathered(held: list[pa.RecordBatch]) -> pa.Table:
+    """All that is held, and nobody holds it any longer."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    rows = pa.Table.from_batches(held)
+    held.clear()
+    return rows

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from understudy.controller.columnar.cluster import (
+from understudy.controller.columnar.arrays import (
     NOBODY,
     Flags,
     Ints,
+    any_of,
+    in_slices,
+    words,
 )
-from understudy.controller.columnar.rows import any_of, in_slices, lists, numbers, words
 from understudy.controller.columnar.state import (
     NONE,
+    OF_TRANSITION,
     OFFLINE_NOW,
     PARTITION_STATES,
     REASONS,
     RECORD,
     REPLICA_STATES,
     WHY,
+    Shown,
     State,
     picked,
 )
@@ -65,14 +69,8 @@ def tell_states(now: State, *, shown: Flags | None = None, changed_only: bool) -
 
 
 def _tell(now: State, at: Ints, outcome: Ints, reason: Ints) -> None:
-    before, after = now.shown(picked(now.start, at)), now.shown(now.taken(at))
-    had, has = now.had_record[at], now.has_record[at]
-    columns: dict[str, Any] = {
-        name: numbers(after[name], known=has) for name in RECORD if name != "isr"
-    }
-    columns |= {
-        f"{name}_before": numbers(before[name], known=had) for name in ("leader", "leader_epoch")
-    }
+    before = Shown(now, at, picked(now.start, at)).known(now.had_record[at])
+    after = now.shown(at).known(now.has_record[at])
     now.told.add(
         "partition_states",
         now.rows[at],
@@ -80,9 +78,8 @@ def _tell(now: State, at: Ints, outcome: Ints, reason: Ints) -> None:
         state_before=words(now.partition_states_before[at], PARTITION_STATES),
         state_after=words(now.partition_states[at], PARTITION_STATES),
         **now.cluster.assignment(now.rows[at]),
-        isr_before=lists(before["isr"], now.ids, known=had),
-        isr=lists(after["isr"], now.ids, known=has),
-        **columns,
+        **{f"{name}_before": before[name] for name in OF_TRANSITION},
+        **after,
         outcome=words(outcome, _OUTCOMES),
         reason=words(reason, REASONS),
     )

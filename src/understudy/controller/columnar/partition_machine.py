@@ -8,40 +8,36 @@ import numpy as np
 import pyarrow as pa
 
 from understudy.controller import releases
-from understudy.controller.columnar.batches import Batch
-from understudy.controller.columnar.cluster import (
+from understudy.controller.columnar.arrays import (
     NOBODY,
-    UNCLEAN_LEVELS,
     UNSET,
     Flags,
     Ints,
-)
-from understudy.controller.columnar.rows import (
     any_of,
+    contained_in,
     count_of,
+    first_of,
     ids_of,
     in_slices,
     numbers,
     only,
+    values_of,
     words,
 )
+from understudy.controller.columnar.batches import Batch
+from understudy.controller.columnar.cluster import UNCLEAN_LEVELS
 from understudy.controller.columnar.state import (
     NEW,
     NONE,
+    OF_TRANSITION,
     OFFLINE_NOW,
     ONLINE,
     PARTITION_STATES,
     REASONS,
     WHY,
     State,
-    contained_in,
-    first_of,
-    values_of,
 )
-from understudy.controller.states import (
-    OFFLINE_PARTITION,
-    ONLINE_PARTITION,
-)
+from understudy.controller.states import OFFLINE_PARTITION, ONLINE_PARTITION
 from understudy.controller.words import (
     BROKER_DOWN,
     CHOSEN,
@@ -101,26 +97,14 @@ class PartitionMachine:
         batch = Batch(now)
         is_new = now.partition_states[tried] == NEW
         for at in in_slices(tried[is_new]):
-            led = at[self._initialize(at)]
-            self._tell_replicas(batch, led, is_new=True)
+            self._initialize(batch, at)
         led_again = np.zeros(len(now.epochs), dtype=bool)
         for at in in_slices(tried[~is_new]):
-            led = at[self._elect(at)]
-            self._tell_replicas(batch, led, is_new=False)
-            led_again |= now.scenarios_with(led)
+            led_again |= now.scenarios_with(self._elect(batch, at))
         batch.send()
         return led_again
 
-    def _tell_replicas(self, batch: Batch, led: Ints, *, is_new: bool) -> None:
-        now = self._now
-        if not len(led):
-            return
-        online = now.is_online(now.replicas[led], led)
-        receivers = np.where(online, now.replicas[led], NOBODY)
-        batch.leader_and_isr(led, now.shown(now.taken(led)), receivers, is_new=is_new)
-        now.add_metadata(batch, led)
-
-    def _initialize(self, at: Ints) -> Flags:
+    def _initialize(self, batch: Batch, at: Ints) -> None:
         """Kafka's initializeLeaderAndIsr: all online replicas in sync, the first of them leads."""
         now = self._now
         replicas = now.replicas[at]
@@ -147,12 +131,13 @@ class PartitionMachine:
             recovery=RECOVERED,
         )
         now.has_record[led] = True
-        now.write(led)
-        self._become_online(led)
-        return found
+        self._become_online(batch, led, is_new=True)
 
-    def _elect(self, at: Ints) -> Flags:
-        """Kafka's offline election, from the record of each of the partitions *at*."""
+    def _elect(self, batch: Batch, at: Ints) -> Ints:
+        """Kafka's offline election, from the record of each of the partitions *at*.
+
+        Returns those that found a leader.
+        """
         now = self._now
         replicas, isr = now.replicas[at], now.record["isr"][at]
         online, member_online = now.is_online(replicas, at), now.is_online(isr, at)
@@ -204,9 +189,8 @@ class PartitionMachine:
             partition_epoch=now.record["partition_epoch"][led] + 1,
             recovery=recovery,
         )
-        now.write(led)
-        self._become_online(led)
-        return found
+        self._become_online(batch, led, is_new=False)
+        return led
 
     def move_leaders(self, at: Ints) -> None:
         """Kafka's controlled shutdown election, of each of the partitions *at*."""
@@ -243,13 +227,8 @@ class PartitionMachine:
             isr=only(staying, (staying != NOBODY) & ~values_of(now.shutting_down, staying)),
             partition_epoch=now.record["partition_epoch"][led] + 1,
         )
-        now.write(led)
-        self._become_online(led)
-        if len(led):
-            receivers = np.where(is_there, replicas, NOBODY)[found]
-            record = now.shown(now.taken(led))
-            batch.leader_and_isr(led, record, receivers, is_new=False)
-            now.add_metadata(batch, led)
+        receivers = np.where(is_there, replicas, NOBODY)[found]
+        self._become_online(batch, led, is_new=False, receivers=receivers)
         batch.send()
 
     def _verdicts(self, at: Ints, online: Flags, chosen: Ints, *, is_tried_in_order: Flags) -> Ints:
@@ -307,10 +286,22 @@ class PartitionMachine:
         now.last_clean[elected] = is_clean[is_found]
         now.why_elected[elected] = why[is_found]
 
-    def _become_online(self, at: Ints) -> None:
+    def _become_online(
+        self, batch: Batch, at: Ints, *, is_new: bool, receivers: Ints | None = None
+    ) -> None:
+        """Leaders that were found: written, told to the *receivers* (who is online) and to all."""
         now = self._now
-        self._partition_transitions(at, ONLINE_PARTITION, **now.record_of_transition(at))
+        if not len(at):
+            return
+        shown = now.shown(at)
+        now.write(shown)
+        record = {name: shown.columns[name] for name in OF_TRANSITION}
+        self._partition_transitions(at, ONLINE_PARTITION, **record)
         now.partition_states[at] = ONLINE
+        if receivers is None:
+            receivers = np.where(now.is_online(now.replicas[at], at), now.replicas[at], NOBODY)
+        batch.leader_and_isr(shown, receivers, is_new=is_new)
+        now.add_metadata(batch, shown)
 
     def _fail_partitions(self, at: Ints) -> None:
         self._partition_transitions(at, ONLINE_PARTITION, result=FAILED, error=STATE_CHANGE_FAILED)

@@ -5,35 +5,31 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from understudy.controller.columnar.batches import Batch
-from understudy.controller.columnar.cluster import (
+from understudy.controller.columnar.arrays import (
     NOBODY,
     Flags,
     Ints,
+    any_of,
+    count_of,
+    in_slices,
+    only,
+    values_of,
+    words,
 )
-from understudy.controller.columnar.rows import any_of, count_of, in_slices, only, words
+from understudy.controller.columnar.batches import Batch
 from understudy.controller.columnar.state import (
     NONE,
+    OF_TRANSITION,
     REPLICA_OFFLINE,
     REPLICA_ONLINE,
     REPLICA_STATES,
     Record,
+    Shown,
     State,
-    picked,
-    values_of,
 )
 from understudy.controller.group_order import group_order
-from understudy.controller.states import (
-    OFFLINE_REPLICA,
-    ONLINE_REPLICA,
-)
-from understudy.controller.words import (
-    FAILED,
-    NO_EPOCH,
-    OK,
-    REPLICA_MACHINE,
-    STATE_CHANGE_FAILED,
-)
+from understudy.controller.states import OFFLINE_REPLICA, ONLINE_REPLICA
+from understudy.controller.words import FAILED, NO_EPOCH, OK, REPLICA_MACHINE, STATE_CHANGE_FAILED
 
 
 class ReplicaMachine:
@@ -65,10 +61,10 @@ class ReplicaMachine:
             )
             known = some[now.has_record[some]]
             if len(known):
-                record = now.shown(now.taken(known))
+                shown = now.shown(known)
                 receivers = np.where(online[known], now.replicas[known], NOBODY)
-                batch.leader_and_isr(known, record, receivers, is_new=False)
-                now.add_metadata(batch, known)
+                batch.leader_and_isr(shown, receivers, is_new=False)
+                now.add_metadata(batch, shown)
         now.replica_states[online] = REPLICA_ONLINE
         batch.send()
 
@@ -88,9 +84,8 @@ class ReplicaMachine:
         for at in in_slices(concerned):
             writes += self._take_offline(batch, at, stopped[at], rank)
         now.write_in_order(writes)
-        now.add_metadata(
-            batch, concerned[:0], now.scenarios_with(concerned[~now.has_record[concerned]])
-        )
+        without = concerned[~now.has_record[concerned]]
+        now.add_metadata(batch, now.shown(concerned[:0]), now.scenarios_with(without))
         batch.send()
         return orders
 
@@ -129,16 +124,11 @@ class ReplicaMachine:
             knows_end = (counts > 1) & ~last_wrote
             replicas = now.replicas[at]
             others = np.where((replicas != last[:, None]) | knows_end[:, None], replicas, NOBODY)
-            batch.leader_and_isr(
-                at[told], now.shown(now.taken(at[told])), others[told], is_new=False
-            )
-            batch.leader_and_isr(
-                at[is_apart],
-                now.shown(picked(before_last, np.flatnonzero(is_apart))),
-                last[is_apart, None],
-                is_new=False,
-            )
-            now.add_metadata(batch, at[told])
+            shown = now.shown(at[told])
+            batch.leader_and_isr(shown, others[told], is_new=False)
+            before = Shown(now, at, before_last).only(is_apart)
+            batch.leader_and_isr(before, last[is_apart, None], is_new=False)
+            now.add_metadata(batch, shown)
         return writes
 
     def _in_kafkas_order(self, stopped: Ints) -> tuple[list[list[int]], Ints]:
@@ -179,6 +169,7 @@ class ReplicaMachine:
     def _stop(self, at: Ints, brokers: Ints, *, is_refused: Flags) -> None:
         now = self._now
         column = (now.replicas[at] == brokers[:, None]).argmax(axis=1)
+        record = now.shown(at).known(now.has_record[at] & ~is_refused)
         now.told.add(
             "transitions",
             now.rows[at],
@@ -189,7 +180,7 @@ class ReplicaMachine:
             to_state=OFFLINE_REPLICA,
             result=words(is_refused.astype(np.int64), (OK, FAILED)),
             error=words(np.where(is_refused, 0, NONE), (STATE_CHANGE_FAILED,)),
-            **now.record_of_transition(at, known=now.has_record[at] & ~is_refused),
+            **{name: record[name] for name in OF_TRANSITION},
         )
         now.replica_states[at[~is_refused], column[~is_refused]] = REPLICA_OFFLINE
 

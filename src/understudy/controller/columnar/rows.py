@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from understudy.columns import HandOver, arrow_schema, rows_of
-from understudy.controller.columnar.cluster import NOBODY, Cluster, Flags, Ints
+from understudy.controller.columnar.arrays import Flags, Ints
+from understudy.controller.columnar.cluster import Cluster
 from understudy.controller.journal import Row, drop_unchanged
 from understudy.names import SCENARIO_KEY
 
@@ -47,10 +48,12 @@ class Told:
         if table not in self._wanted:
             return
         cluster = self._cluster
+        topic = cluster.topic[rows]
+        # A file names every topic that its rows may be about: no more than there are between them.
+        first, last = int(topic.min(initial=len(cluster.topics))), int(topic.max(initial=0))
+        between = cluster.topics.slice(first, max(last + 1 - first, 0))
         about = {
-            "topic": pa.DictionaryArray.from_arrays(
-                pa.array(cluster.topic[rows], pa.int32()), cluster.topics
-            ),
+            "topic": pa.DictionaryArray.from_arrays(pa.array(topic - first, pa.int32()), between),
             "partition": pa.array(cluster.partition[rows], pa.int32()),
         }
         self.add_others(table, of, **about, **columns)
@@ -99,84 +102,3 @@ class Told:
     def _step(self, of: Ints) -> Any:  # noqa: ANN401 - one number, or one a row
         first = self.steps[0]
         return int(first) if (self.steps == first).all() else pa.array(self.steps[of], pa.int32())
-
-
-PARTITIONS_AT_ONCE: Final = 250_000
-"""Rows are made of so many partitions: what is held meanwhile is many times as large as these."""
-
-
-def in_slices(at: Ints) -> Iterator[Ints]:
-    for start in range(0, len(at), PARTITIONS_AT_ONCE):
-        yield at[start : start + PARTITIONS_AT_ONCE]
-
-
-def numbers(
-    values: Ints | Flags, *, known: Flags | None = None, kind: pa.DataType | None = None
-) -> pa.Array:
-    """Numbers, null where they are not *known*."""
-    values = values if kind is not None else values.astype(np.int32, copy=False)
-    return pa.array(values, kind, mask=None if known is None else ~known)
-
-
-def words(codes: Ints, every: Sequence[str]) -> pa.Array:
-    """Words by their place among *every* one; null where it is negative."""
-    places = pa.array(codes.astype(np.int32, copy=False), mask=codes < 0)
-    return pa.DictionaryArray.from_arrays(places, pa.array(every, pa.string()))
-
-
-def lists(places: Ints, ids: Ints, *, known: Flags | None = None) -> pa.ListArray:
-    """Lists of broker ids, null where they are not *known*."""
-    is_there = places != NOBODY
-    offsets = np.zeros(len(places) + 1, dtype=np.int32)
-    np.cumsum(count_of(is_there), out=offsets[1:])
-    return pa.ListArray.from_arrays(
-        pa.array(offsets),
-        pa.array(ids[places[is_there]].astype(np.int32, copy=False)),
-        mask=None if known is None else pa.array(~known),
-    )
-
-
-def any_of(flags: Flags) -> Flags:
-    """Whether any of each row is set."""
-    # Rows are short: numpy takes ten times as long to go along them.
-    found = np.zeros(len(flags), dtype=bool)
-    for column in flags.T:
-        found |= column
-    return found
-
-
-def count_of(flags: Flags) -> Ints:
-    """How many of each row are set."""
-    found = np.zeros(len(flags), dtype=np.int32)
-    for column in flags.T:
-        found += column
-    return found
-
-
-def ids_of(places: Ints, ids: Ints) -> Ints:
-    """Broker ids, and -1 for nobody."""
-    if not len(ids):
-        return places
-    return np.where(places == NOBODY, NOBODY, ids[places])
-
-
-_LAST: Final = np.iinfo(np.int32).max
-
-
-def ascending(places: Ints) -> Ints:
-    """Each list in ascending order, nobody last."""
-    found = np.sort(np.where(places == NOBODY, _LAST, places), axis=1)
-    return np.where(found == _LAST, NOBODY, found)
-
-
-def only(places: Ints, wanted: Flags) -> Ints:
-    """Each list without those that are not *wanted*, in the same order."""
-    found = np.where(wanted, places, NOBODY)
-    width = places.shape[1]
-    for end in range(width - 1, 0, -1):
-        for column in range(end):
-            is_free = found[:, column] == NOBODY
-            following = found[:, column + 1]
-            found[:, column] = np.where(is_free, following, found[:, column])
-            following[is_free] = NOBODY
-    return found

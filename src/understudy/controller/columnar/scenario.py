@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from understudy.columns import HandOver
-from understudy.controller.columnar.cluster import Cluster, Flags, Ints
+from understudy.controller.columnar.arrays import Flags, Ints
+from understudy.controller.columnar.cluster import Cluster
 from understudy.controller.columnar.controller import Controller
 from understudy.controller.columnar.feed import KINDS
 from understudy.controller.columnar.outcomes import tell_states

@@ -8,27 +8,27 @@ nothing of another scenario. What a scenario has once (epochs, steps) is an arra
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeVar
+from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from understudy.controller.columnar.batches import Batch
-from understudy.controller.columnar.cluster import (
+from understudy.controller.columnar.arrays import (
     NOBODY,
     UNSET,
-    Cluster,
     Flags,
     Ints,
-)
-from understudy.controller.columnar.rows import (
-    Told,
-    any_of,
+    chosen,
     ids_of,
     in_slices,
     lists,
     numbers,
+    values_of,
 )
+from understudy.controller.columnar.batches import Batch
+from understudy.controller.columnar.cluster import Cluster
+from understudy.controller.columnar.rows import Told
 from understudy.controller.states import (
     DELETION_INELIGIBLE,
     NEW_PARTITION,
@@ -77,6 +77,7 @@ REASONS: Final = (
     NONE_STAYING_IN_SYNC,
 )
 WHY: Final = {reason: place for place, reason in enumerate(REASONS)}
+OF_TRANSITION: Final = ("leader", "isr", "leader_epoch")
 RECORD: Final = (
     *("leader", "leader_epoch", "isr"),
     *("partition_epoch", "controller_epoch", "recovery"),
@@ -185,8 +186,9 @@ class State:
     def taken(self, at: Ints) -> Record:
         return picked(self.record, at)
 
-    def shown(self, record: Record) -> Record:
-        return {**record, "leader": ids_of(record["leader"], self.ids)}
+    def shown(self, at: Ints) -> Shown:
+        """The records of the partitions *at* as they are now."""
+        return Shown(self, at, self.taken(at))
 
     def set_record(self, at: Ints, **values: Any) -> None:  # noqa: ANN401 - one value or many
         for name, value in values.items():
@@ -196,16 +198,15 @@ class State:
     def is_of_later_controller(self, at: Ints) -> Flags:
         return np.asarray(self.record["controller_epoch"][at] > self.epochs[self.of[at]])
 
-    def record_of_transition(self, at: Ints, *, known: Flags | None = None) -> dict[str, pa.Array]:
-        record = self.shown(self.taken(at))
-        return {
-            "leader": numbers(record["leader"], known=known),
-            "isr": lists(record["isr"], self.ids, known=known),
-            "leader_epoch": numbers(record["leader_epoch"], known=known),
-        }
-
-    def write(self, at: Ints) -> None:
-        self._metadata_writes(at, self.taken(at))
+    def write(self, shown: Shown) -> None:
+        self.told.add(
+            "metadata_writes",
+            self.rows[shown.at],
+            self.of[shown.at],
+            seq=self.told.number_writes(self.of[shown.at]),
+            kind=STATE_WRITE,
+            **shown.columns,
+        )
 
     def write_in_order(self, writes: list[tuple[Ints, Ints, Record]]) -> None:
         """In each scenario those of one broker group after the other, and in each by partition."""
@@ -214,19 +215,7 @@ class State:
         record = {
             name: np.concatenate([each[name] for *_, each in writes])[order] for name in RECORD
         }
-        self._metadata_writes(at[order], record)
-
-    def _metadata_writes(self, at: Ints, record: Record) -> None:
-        shown = self.shown(record)
-        self.told.add(
-            "metadata_writes",
-            self.rows[at],
-            self.of[at],
-            seq=self.told.number_writes(self.of[at]),
-            kind=STATE_WRITE,
-            isr=lists(shown["isr"], self.ids),
-            **{name: numbers(shown[name]) for name in RECORD if name != "isr"},
-        )
+        self.write(Shown(self, at[order], record))
 
     def epochs_to_stop(self, at: Ints) -> Ints:
         """Kafka's leaderEpoch(tp)."""
@@ -239,64 +228,72 @@ class State:
         """UpdateMetadata about some partitions, possibly none, to everybody or *to* some."""
         self.told.begin_step(scenarios)
         batch = Batch(self)
-        self.add_metadata(batch, at[:0], scenarios, to=to)
+        self.add_metadata(batch, self.shown(at[:0]), scenarios, to=to)
         for some in in_slices(at):
-            self.add_metadata(batch, some, scenarios, to=to)
+            self.add_metadata(batch, self.shown(some), scenarios, to=to)
         batch.send()
 
     def add_metadata(
-        self,
-        batch: Batch,
-        at: Ints,
-        scenarios: Flags | None = None,
-        *,
-        to: Flags | None = None,
+        self, batch: Batch, shown: Shown, scenarios: Flags | None = None, *, to: Flags | None = None
     ) -> None:
         """What everybody is told: hardly anything while the topic is being deleted."""
-        record = self.shown(self.taken(at))
-        is_queued = self.is_queued[at]
-        if is_queued.any():
-            record["leader"] = np.where(is_queued, LEADER_DURING_DELETE, record["leader"])
-            for name in ("leader_epoch", "partition_epoch"):
-                record[name] = np.where(is_queued, 0, record[name])
+        at = shown.at
         replicas = self.replicas[at]
         offline = (replicas != NOBODY) & ~self.is_online(replicas, at)
         batch.metadata(
-            at,
-            record,
+            shown.during_delete(self.is_queued[at]),
             offline,
             to=self.registered if to is None else to,
             scenarios=self.scenarios_with(at) if scenarios is None else scenarios,
         )
 
 
-def chosen(flags: Flags, code: int, otherwise: int) -> Ints:
-    """A small number for each flag."""
-    return np.where(flags, np.int8(code), np.int8(otherwise))
+class Shown:
+    """Records of some partitions as they are told, to however many: columns are made once."""
 
+    def __init__(self, now: State, at: Ints, record: Record) -> None:
+        self._now = now
+        self.at = at
+        self.record = record
 
-V = TypeVar("V", Flags, Ints)
+    def only(self, wanted: Flags) -> Shown:
+        if wanted.all():
+            return self
+        return Shown(self._now, self.at[wanted], picked(self.record, np.flatnonzero(wanted)))
 
+    def during_delete(self, is_queued: Flags) -> Shown:
+        if not is_queued.any():
+            return self
+        hidden = Shown(self._now, self.at, dict(self.record))
+        hidden.leader = np.where(is_queued, LEADER_DURING_DELETE, self.leader)
+        for name in ("leader_epoch", "partition_epoch"):
+            hidden.record[name] = np.where(is_queued, 0, self.record[name])
+        return hidden
 
-def values_of(values: V, places: Ints) -> V:
-    """The values at these places; where there is nobody, any."""
-    return values[places] if len(values) else np.zeros(places.shape, dtype=values.dtype)
+    @cached_property
+    def leader(self) -> Ints:
+        """By id."""
+        return ids_of(self.record["leader"], self._now.ids)
+
+    @cached_property
+    def columns(self) -> dict[str, pa.Array]:
+        return self._columns(None)
+
+    def known(self, known: Flags) -> dict[str, pa.Array]:
+        """The columns, null where the records are not *known*."""
+        return self.columns if known.all() else self._columns(known)
+
+    def _columns(self, known: Flags | None) -> dict[str, pa.Array]:
+        told = {**self.record, "leader": self.leader}
+        return {
+            **{name: numbers(told[name], known=known) for name in RECORD if name != "isr"},
+            "isr": lists(told["isr"], self._now.ids, known=known),
+        }
+
+    @cached_property
+    def assignment(self) -> dict[str, pa.Array]:
+        return self._now.cluster.assignment(self._now.rows[self.at])
 
 
 def picked(record: Record, at: Ints) -> Record:
     return {name: values[at] for name, values in record.items()}
-
-
-def first_of(places: Ints, wanted: Flags) -> Ints:
-    """The first that is *wanted* of each list, or nobody."""
-    found = np.take_along_axis(places, wanted.argmax(axis=1)[:, None], axis=1)[:, 0]
-    return np.where(any_of(wanted), found, NOBODY)
-
-
-def contained_in(places: Ints, others: Ints) -> Flags:
-    """Of each of the lists, which are in the other one."""
-    found = np.zeros(places.shape, dtype=bool)
-    for column in others.T:
-        found |= places == column[:, None]
-    found &= places != NOBODY
-    return found
