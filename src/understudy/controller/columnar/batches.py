@@ -19,6 +19,7 @@ from understudy.controller.columnar.cluster import (
     Cluster,
     Flags,
     Ints,
+    distinct,
 )
 from understudy.controller.columnar.rows import any_of, ascending, count_of, lists, numbers
 from understudy.controller.words import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
@@ -50,17 +51,18 @@ class Batch:
             at, receivers = at[has_any], receivers[has_any]
             record = {name: values[has_any] for name, values in record.items()}
         rows = now.rows[at]
-        now.told.add(
-            "request_partitions",
-            rows,
-            now.of[at],
-            request=LEADER_AND_ISR,
-            recipients=lists(ascending(receivers), now.ids),
-            **now.cluster.assignment(rows),
-            **_shown(now, record),
-            is_new=is_new,
-            recovery=numbers(record["recovery"]) if self._sender.has_recovery else None,
-        )
+        if now.told.wants("request_partitions"):
+            now.told.add(
+                "request_partitions",
+                rows,
+                now.of[at],
+                request=LEADER_AND_ISR,
+                recipients=lists(ascending(receivers), now.ids),
+                **now.cluster.assignment(rows),
+                **_shown(now, record),
+                is_new=is_new,
+                recovery=numbers(record["recovery"]) if self._sender.has_recovery else None,
+            )
         elements = _size(record["isr"]) + _size(now.replicas[at])
         if self._sender.layout(LEADER_AND_ISR).reassignment_lists:
             elements += now.cluster.reassigned[rows]
@@ -82,15 +84,16 @@ class Batch:
             at, offline = at[is_sent], offline[is_sent]
             record = {name: values[is_sent] for name, values in record.items()}
         rows, replicas = now.rows[at], now.replicas[at]
-        now.told.add(
-            "request_partitions",
-            rows,
-            now.of[at],
-            request=UPDATE_METADATA,
-            **now.cluster.assignment(rows, ["replicas"]),
-            **_shown(now, record),
-            offline_replicas=lists(np.where(offline, replicas, NOBODY), now.ids),
-        )
+        if now.told.wants("request_partitions"):
+            now.told.add(
+                "request_partitions",
+                rows,
+                now.of[at],
+                request=UPDATE_METADATA,
+                **now.cluster.assignment(rows, ["replicas"]),
+                **_shown(now, record),
+                offline_replicas=lists(np.where(offline, replicas, NOBODY), now.ids),
+            )
         elements = _size(record["isr"]) + _size(replicas)
         if self._sender.layout(UPDATE_METADATA).offline_replicas:
             elements += count_of(offline)
@@ -102,15 +105,16 @@ class Batch:
         receivers = self._registered(receivers)
         has_any = any_of(receivers != NOBODY)
         at, epochs, receivers = at[has_any], epochs[has_any], receivers[has_any]
-        now.told.add(
-            "request_partitions",
-            now.rows[at],
-            now.of[at],
-            request=STOP_REPLICA,
-            recipients=lists(ascending(receivers), now.ids),
-            leader_epoch=numbers(epochs),
-            delete_partition=False,
-        )
+        if now.told.wants("request_partitions"):
+            now.told.add(
+                "request_partitions",
+                now.rows[at],
+                now.of[at],
+                request=STOP_REPLICA,
+                recipients=lists(ascending(receivers), now.ids),
+                leader_epoch=numbers(epochs),
+                delete_partition=False,
+            )
         self._stops.add(now.rows[at], receivers, np.zeros(len(at), dtype=np.int64))
 
     def send(self) -> None:
@@ -217,7 +221,7 @@ class _Pairs:
         count, width = self._shape
         codes = first.astype(np.int64) * width + second
         if count * width > _MANY_CELLS:
-            self._codes = [np.unique(np.concatenate([*self._codes, codes]))]
+            self._codes = [distinct(np.concatenate([*self._codes, codes]))]
             return
         if self._seen is None:
             self._seen = np.zeros(count * width, dtype=bool)

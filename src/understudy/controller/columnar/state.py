@@ -197,6 +197,8 @@ class State:
         return np.asarray(self.record["controller_epoch"][at] > self.epochs[self.of[at]])
 
     def record_of_transition(self, at: Ints, *, known: Flags | None = None) -> dict[str, pa.Array]:
+        if not self.told.wants("transitions"):
+            return {}
         record = self.shown(self.taken(at))
         return {
             "leader": numbers(record["leader"], known=known),
@@ -205,10 +207,13 @@ class State:
         }
 
     def write(self, at: Ints) -> None:
-        self._metadata_writes(at, self.taken(at))
+        if self.told.wants("metadata_writes"):
+            self._metadata_writes(at, self.taken(at))
 
     def write_in_order(self, writes: list[tuple[Ints, Ints, Record]]) -> None:
         """In each scenario those of one broker group after the other, and in each by partition."""
+        if not self.told.wants("metadata_writes"):
+            return
         ranks, at = (np.concatenate(each) for each in list(zip(*writes, strict=True))[:2])
         order = np.lexsort((at, ranks, self.of[at]))
         record = {
