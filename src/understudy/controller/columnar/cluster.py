@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.controller import releases, request_sizes
-from understudy.controller.columnar.arrays import NOBODY, UNSET, Flags, Ints, lists
+from understudy.controller.columnar.arrays import NOBODY, UNSET, Flags, Ints, distinct, lists
 from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.controller.words import DELETION_SETTING, UNCLEAN_SETTING
 
@@ -59,7 +59,7 @@ class Cluster:
             pc.add(*(pc.list_value_length(self._assignment[n]) for n in ("adding", "removing"))),
             dtype=np.int64,
         )
-        self._nothing_moves = not self.reassigned.any()
+        self.moves = bool(self.reassigned.any())
 
         self.has_record = np.asarray(column("has_state"), dtype=bool)
         leaders = numbers("leader")
@@ -73,9 +73,9 @@ class Cluster:
         self._place_of = np.zeros(highest + 1 if highest < _HIGH_ID else 0, dtype=np.int32)
         if len(self._place_of):
             self._place_of[self.ids] = np.arange(len(self.ids))
-        self.replicas = self._filled_up(column("replicas"))
+        self.replicas = self.filled_up(column("replicas"))
         # The first ISR of a partition is as long as its assignment.
-        self.isr = self._filled_up(column("isr"), self.replicas.shape[1])
+        self.isr = self.filled_up(column("isr"), self.replicas.shape[1])
         self.leader = np.where(leaders >= 0, self.places_of(leaders), NOBODY).astype(np.int32)
         self.leader_epoch = numbers("leader_epoch")
         self.partition_epoch = numbers("partition_epoch")
@@ -99,7 +99,7 @@ class Cluster:
         def column(name: str) -> pa.Array:
             if name == "replicas":
                 return lists(self.replicas[rows], self.ids)
-            return nothing if self._nothing_moves else self._assignment[name].take(pa.array(rows))
+            return self._assignment[name].take(pa.array(rows)) if self.moves else nothing
 
         return {name: column(name) for name in names}
 
@@ -126,11 +126,8 @@ class Cluster:
             )
             self._hosted = rows[order], starts
         rows, starts = self._hosted
-        is_struck = np.zeros(self.count, dtype=bool)
-        is_struck[self.in_trouble()] = True
-        for broker in brokers:
-            is_struck[rows[starts[broker] : starts[broker + 1]]] = True
-        return np.flatnonzero(is_struck)
+        on_brokers = (rows[starts[broker] : starts[broker + 1]] for broker in brokers)
+        return distinct(np.concatenate([self.in_trouble(), *on_brokers]))
 
     def in_trouble(self) -> Ints:
         """The partitions without a record, or with a leader that is not online."""
@@ -151,7 +148,7 @@ class Cluster:
         nearest = self._offline_dirs[np.minimum(found, len(self._offline_dirs) - 1)]
         return np.asarray(nearest == keys)
 
-    def _filled_up(self, lists: pa.ListArray, at_least: int = 1) -> Ints:
+    def filled_up(self, lists: pa.ListArray, at_least: int = 1) -> Ints:
         """The brokers of each list by their places, filled up with ``NOBODY`` to one length."""
         lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0), dtype=np.int64)
         shape = (len(lengths), int(lengths.max(initial=at_least)))
@@ -250,7 +247,7 @@ def _all_of(*ids: Ints) -> Ints:
     """Every id there is, once, ascending."""
     highest = max(int(each.max(initial=NOBODY)) for each in ids)
     if highest >= _HIGH_ID:
-        return np.unique(np.concatenate([np.unique(each) for each in ids])).astype(np.int32)
+        return distinct(np.concatenate([distinct(each) for each in ids])).astype(np.int32)
     is_there = np.zeros(highest + 1, dtype=bool)
     for each in ids:
         is_there[each] = True

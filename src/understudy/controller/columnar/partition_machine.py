@@ -35,6 +35,7 @@ from understudy.controller.columnar.state import (
     PARTITION_STATES,
     REASONS,
     WHY,
+    Shown,
     State,
 )
 from understudy.controller.states import OFFLINE_PARTITION, ONLINE_PARTITION
@@ -295,8 +296,7 @@ class PartitionMachine:
             return
         shown = now.shown(at)
         now.write(shown)
-        record = {name: shown.columns[name] for name in OF_TRANSITION}
-        self._partition_transitions(at, ONLINE_PARTITION, **record)
+        self._partition_transitions(at, ONLINE_PARTITION, shown=shown)
         now.partition_states[at] = ONLINE
         if receivers is None:
             receivers = np.where(now.is_online(now.replicas[at], at), now.replicas[at], NOBODY)
@@ -313,17 +313,19 @@ class PartitionMachine:
         *,
         result: str = OK,
         error: str | None = None,
-        **record: pa.Array,
+        shown: Shown | None = None,
     ) -> None:
         now = self._now
-        now.told.add(
-            "transitions",
-            now.rows[at],
-            now.of[at],
-            machine=PARTITION_MACHINE,
-            from_state=words(now.partition_states[at], PARTITION_STATES),
-            to_state=target,
-            result=result,
-            error=error,
-            **record,
-        )
+        if now.told.wants("transitions"):
+            record = {} if shown is None else {n: shown.columns[n] for n in OF_TRANSITION}
+            now.told.add(
+                "transitions",
+                now.rows[at],
+                now.of[at],
+                machine=PARTITION_MACHINE,
+                from_state=words(now.partition_states[at], PARTITION_STATES),
+                to_state=target,
+                result=result,
+                error=error,
+                **record,
+            )
