@@ -67,8 +67,12 @@ def write(made: Pass, folders: Mapping[str, str]) -> dict[str, int]:
 
 def write_nothing(name: str, folder: str) -> None:
     """A file that has the columns of a table and no rows."""
-    nothing = arrow_schema(name).empty_table()
-    _write_file(nothing, f"{folder}/{_NAMED}{uuid.uuid4()}{_SUFFIX}")
+    write_rows(arrow_schema(name).empty_table(), folder)
+
+
+def write_rows(rows: pa.Table, folder: str) -> None:
+    """A file of rows that are in this process."""
+    _write_file(rows, f"{folder}/{_NAMED}{uuid.uuid4()}{_SUFFIX}")
 
 
 def _write(

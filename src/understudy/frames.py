@@ -102,12 +102,27 @@ def small_frame(
     They travel as an Arrow table, which the JVM takes as it is; a list of rows would start Python
     workers to be unpickled.
     """
+    return spark.createDataFrame(arrow_table(rows, schema), schema)
+
+
+def arrow_table(rows: Iterable[Sequence[Any]], schema: T.StructType) -> pa.Table:
+    """*rows* as an Arrow table of this process."""
     import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
 
     named = [dict(zip(schema.names, row, strict=True)) for row in rows]
-    table = pa.Table.from_pylist(named, schema=to_arrow_schema(schema, timezone="UTC"))
-    return spark.createDataFrame(table, schema)
+    return pa.Table.from_pylist(named, schema=arrow_schema_of(schema))
+
+
+def arrow_conform(table: pa.Table, schema: T.StructType) -> pa.Table:
+    """*table* with the columns of *schema*, in its order and types."""
+    return table.select(schema.names).cast(arrow_schema_of(schema))
+
+
+def arrow_schema_of(schema: T.StructType) -> pa.Schema:
+    """The same columns for Arrow."""
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - as above
+
+    return to_arrow_schema(schema, timezone="UTC")
 
 
 def settled(frame: DataFrame, found: pa.Table | None = None) -> DataFrame:

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from functools import cache, partial, reduce
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark import inheritable_thread_target
 from pyspark.errors import PySparkException
@@ -31,7 +31,7 @@ from pyspark.sql import types as T
 
 from understudy import __version__, column_files, schemas
 from understudy.columns import Pass
-from understudy.frames import Tables, small_frame
+from understudy.frames import Tables, arrow_conform, small_frame
 from understudy.names import PARTITION_KEY
 from understudy.published import (
     TABLES,
@@ -52,6 +52,9 @@ from understudy.published import (
 )
 from understudy.session import cancel_jobs, tag_jobs, untag_jobs, writes_to
 from understudy.sources import local_paths
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # Writing and reading go together for those who use them.
 __all__ = [
@@ -170,11 +173,28 @@ def write(
     run: Run,
     tables: Mapping[str, DataFrame],
     *,
+    few: Mapping[str, pa.Table] | None = None,
     threads: int = WRITERS,
     on_table: Callable[[str], None] | None = None,
 ) -> dict[str, int]:
-    """Write *tables* where nobody looks before the run is committed; return the rows of each."""
-    return _write_all(spark, plain(root), run, tables, threads=threads, on_table=on_table)
+    """Write *tables* where nobody looks before the run is committed; return the rows of each.
+
+    Of tables that have *few* rows those are in this process already.
+    """
+    root = plain(root)
+    at_hand = {name: arrow_conform(rows, TABLES[name]) for name, rows in (few or {}).items()}
+    if writes_to(spark, root):
+        folders = {name: _path(local_paths.plain(root), name, run.run_id) for name in at_hand}
+        column_files.make(folders.values())
+        for name, rows in at_hand.items():
+            column_files.write_rows(rows, folders[name])
+            if on_table is not None:
+                on_table(name)
+    elif at_hand:
+        frames = {name: spark.createDataFrame(at_hand[name], TABLES[name]) for name in at_hand}
+        tables = {**tables, **frames}
+    written = _write_all(spark, root, run, tables, threads=threads, on_table=on_table)
+    return {**{name: rows.num_rows for name, rows in at_hand.items()}, **written}
 
 
 def commit(
