@@ -71,8 +71,11 @@ def write_nothing(name: str, folder: str) -> None:
 
 
 def write_rows(rows: pa.Table, folder: str) -> None:
-    """A file of rows that are in this process."""
-    _write_file(rows, f"{folder}/{_NAMED}{uuid.uuid4()}{_SUFFIX}")
+    """A file of rows that are in this process, seen when it is whole."""
+    file = f"{uuid.uuid4()}{_SUFFIX}"
+    hidden = Path(folder, _HIDDEN + file)
+    _write_file(rows, str(hidden))
+    hidden.rename(Path(folder, _NAMED + file))
 
 
 def _write(

@@ -31,7 +31,7 @@ from pyspark.sql import types as T
 
 from understudy import __version__, column_files, schemas
 from understudy.columns import Pass
-from understudy.frames import Tables, arrow_conform, small_frame
+from understudy.frames import Tables, arrow_conform, arrow_table, small_frame
 from understudy.names import PARTITION_KEY
 from understudy.published import (
     TABLES,
@@ -182,17 +182,11 @@ def write(
     Of tables that have *few* rows those are in this process already.
     """
     root = plain(root)
-    at_hand = {name: arrow_conform(rows, TABLES[name]) for name, rows in (few or {}).items()}
-    if writes_to(spark, root):
-        folders = {name: _path(local_paths.plain(root), name, run.run_id) for name in at_hand}
-        column_files.make(folders.values())
-        for name, rows in at_hand.items():
-            column_files.write_rows(rows, folders[name])
-            if on_table is not None:
-                on_table(name)
-    elif at_hand:
-        frames = {name: spark.createDataFrame(at_hand[name], TABLES[name]) for name in at_hand}
-        tables = {**tables, **frames}
+    at_hand = few or {}
+    for name, rows in at_hand.items():
+        _write_rows(spark, root, name, run.run_id, arrow_conform(rows, TABLES[name]))
+        if on_table is not None:
+            on_table(name)
     written = _write_all(spark, root, run, tables, threads=threads, on_table=on_table)
     return {**{name: rows.num_rows for name, rows in at_hand.items()}, **written}
 
@@ -221,7 +215,7 @@ def commit(
         dict(counts),
         verdict,
     )
-    _parquet(small_frame(spark, [row], schemas.RUNS).coalesce(1), root, "runs", run.run_id)
+    _write_rows(spark, root, "runs", run.run_id, arrow_table([row], schemas.RUNS))
     _write_verdict(spark, root, row, notes)
 
 
@@ -335,6 +329,17 @@ def _parquet(table: DataFrame, root: str, name: str, run_id: str, *, mode: str =
     writer.option("maxRecordsPerFile", column_files.ROWS_PER_FILE).parquet(
         _path(root, name, run_id)
     )
+
+
+def _write_rows(spark: SparkSession, root: str, name: str, run_id: str, rows: pa.Table) -> None:
+    """Write rows that are in this process."""
+    if writes_to(spark, root):
+        folder = _path(local_paths.plain(root), name, run_id)
+        column_files.make([folder])
+        column_files.write_rows(rows, folder)
+    else:
+        schema = {**TABLES, "runs": schemas.RUNS}[name]
+        _parquet(spark.createDataFrame(rows, schema).coalesce(1), root, name, run_id)
 
 
 def _statistics(schema: T.StructType) -> dict[str, str]:

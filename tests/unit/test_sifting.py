@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from understudy.columns import codes, differs
+from understudy.frames import arrow_schema_of
 from understudy.questions.audit import sifting
 from understudy.questions.audit.sifting import BEFORE, COUNTED, EARLIER, NOW, Cluster
 
@@ -153,7 +154,7 @@ def text(row: Row) -> str:
 
 def sifted(rows: list[Row]) -> pa.Table:
     def batches() -> Iterator[pa.RecordBatch]:
-        schema = sifting.arrow_schema_of(sifting._ROWS)  # noqa: SLF001
+        schema = arrow_schema_of(sifting._ROWS)  # noqa: SLF001
         yield from pa.Table.from_pylist(rows, schema=schema).to_batches(max_chunksize=50)
 
     return pa.Table.from_batches(sifting._sift(CLUSTERS, batches()))  # noqa: SLF001

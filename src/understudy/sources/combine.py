@@ -43,6 +43,8 @@ class Part:
     """The tables again, for when the same file was given by two paths."""
     digest: str = ""
     held: tuple[DataFrame, ...] = ()
+    is_distinct: bool = False
+    """Whether each snapshot is known to be there once."""
 
 
 def combine(parts: Sequence[Part], *, settles_few: bool = False) -> Snapshots:
@@ -52,6 +54,10 @@ def combine(parts: Sequence[Part], *, settles_few: bool = False) -> Snapshots:
     of them is planned sooner then, and nothing has to be kept.
     """
     held = [frame for part in parts for frame in part.held]
+    if len(parts) == 1 and parts[0].is_distinct:
+        digest = input_digest([f"store {parts[0].digest}"])
+        tables = _conformed(parts[0].tables)
+        return Snapshots(**tables, input_digest=digest, held=tuple(held), rows=None)
     index = reduce(DataFrame.unionByName, (part.index for part in parts))
     summary = _summary(index)
     for part in parts:
@@ -63,8 +69,7 @@ def combine(parts: Sequence[Part], *, settles_few: bool = False) -> Snapshots:
         copies = _copies(index).coalesce(1).persist()  # small, and joined to every table
         held.append(copies)
         tables = _without_copies(tables, copies)
-    told = {**schemas.SNAPSHOT_TABLES, "quarantine": schemas.QUARANTINE}
-    tables = {name: schemas.conform(tables[name], schema) for name, schema in told.items()}
+    tables = _conformed(tables)
     rows = None
     if settles_few and summary.rows is not None and summary.rows <= FEW_ROWS:
         rows = summary.rows
@@ -76,6 +81,11 @@ def combine(parts: Sequence[Part], *, settles_few: bool = False) -> Snapshots:
         [f"store {part.digest}" if part.digest else summary.digest for part in parts]
     )
     return Snapshots(**tables, input_digest=digest, held=tuple(held), rows=rows)
+
+
+def _conformed(tables: dict[str, DataFrame]) -> dict[str, DataFrame]:
+    told = {**schemas.SNAPSHOT_TABLES, "quarantine": schemas.QUARANTINE}
+    return {name: schemas.conform(tables[name], schema) for name, schema in told.items()}
 
 
 def _summary(index: DataFrame) -> Row:
