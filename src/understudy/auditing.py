@@ -7,27 +7,30 @@ readers then see is what one audit of everything would have shown, whatever came
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import reduce
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from understudy import publish, schemas, sources, superseding
-from understudy.frames import small_frame
+from understudy.frames import FEW_ROWS, at_hand, collected, small_frame
 from understudy.names import SNAPSHOT_KEY
 from understudy.progress import Progress
 from understudy.questions.audit import audit, carrying, exposure, ledger
-from understudy.questions.audit.ledger import History, Key, Seen
+from understudy.questions.audit.ledger import Counts, Entry, History, Seen, Span
 from understudy.questions.audit.rule_set import RuleSet
 from understudy.report.tables import amount
 from understudy.snapshot import Snapshots
 from understudy.sources import store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 JOB: Final = "audit"
 
@@ -36,8 +39,12 @@ CANNOT_DECIDE: Final = "cannot-decide"
 WARNINGS: Final = "warnings"
 HOLDS: Final = "holds"
 
+_UP: Final = "brokers_up"
 _KEYS: Final = T.StructType([T.StructField(name, schemas.STRING) for name in SNAPSHOT_KEY])
 _OWNERS: Final = T.StructType([*_KEYS.fields, T.StructField("run_id", schemas.STRING)])
+_LEDGERS: Final = T.StructType(
+    [T.StructField(name, schemas.STRING) for name in ("cluster", "run_id")]
+)
 
 
 @dataclass(frozen=True)
@@ -131,12 +138,12 @@ def run(
     """Judge what of *given* is not judged yet, and publish it to *out*."""
     rules = asked.fingerprint()
     known = _known(spark, out, rules)
-    entries = [] if known is None else audit.entries(known)
     todo = ledger.histories(
-        given.stored, entries, since=asked.since, until=asked.until, again=force
+        given.stored, known.entries, since=asked.since, until=asked.until, again=force
     )
     if not todo:
-        return Done(None, 0, given.clusters, {}, _standing(known, given.clusters, asked))
+        standing = _standing(known.entries, given.clusters, asked)
+        return Done(None, 0, given.clusters, {}, standing)
     started = publish.Run.start(JOB, input_digest=_digest(todo), config_digest=rules, now=now)
     tell = progress.table if progress is not None else None
     judged = sum(len(history.asked) for history in todo)
@@ -144,22 +151,51 @@ def run(
         progress.doing(
             f"judging {amount(judged, 'snapshot')}", tables=6 if given.read is None else 7
         )
-    counts, up = _judge(spark, given, out, started, todo=todo, rules=asked.rules, tell=tell)
-    found = publish.read_runs(spark, out, "findings", [started.run_id])
-    tables = {
-        "exposure": _exposure(spark, out, todo, known, found),
-        "audited": audit.audited(
-            spark, todo, run_id=started.run_id, rules=rules, known=known, findings=found, up=up
-        ),
-    }
-    counts |= publish.write(spark, out, started, tables, on_table=tell)
-    written = publish.read_runs(spark, out, "audited", [started.run_id])
-    standing = _standing(_with(known, written), given.clusters, asked)
+    found = _judge(spark, given, out, started, todo=todo, rules=asked.rules, tell=tell)
+    stretches = _stretches(spark, out, todo, known, found.findings)
+    sums = collected(
+        spark,
+        {"counts": audit.counts(found.findings), "stretches": stretches.limit(FEW_ROWS + 1)},
+    )
+    entries = _entries(todo, started.run_id, sums["counts"], found.brokers_up)
+    few = {**found.few, "audited": audit.audited(entries, rules)}
+    many = {}
+    numbered = exposure.numbers(todo)
+    if sums["stretches"].num_rows > FEW_ROWS:
+        many["exposure"] = exposure.exposure(stretches, numbered)
+    else:
+        few["exposure"] = exposure.joined(sums["stretches"], numbered)
+    tables = at_hand(spark, few, schemas.TABLES).beside(many)
+    counts = {**found.written, **publish.write(spark, out, started, tables, on_table=tell)}
+    touched = {history.cluster for history in todo}
+    others = [entry for entry in known.entries if entry.seen.cluster not in touched]
+    standing = _standing([*others, *entries], given.clusters, asked)
     publish.commit(spark, out, started, counts, verdict=standing.verdict)
     return Done(started.run_id, judged, given.clusters, counts, standing)
 
 
 # --- Steps ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What the newest ledgers say."""
+
+    entries: Sequence[Entry] = ()
+    ledgers: Mapping[str, str] = field(default_factory=dict)
+    """By cluster, the run that wrote it."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What is found in the snapshots that are asked for."""
+
+    findings: DataFrame
+    written: Mapping[str, int]
+    """How many rows of each table are written already."""
+    few: Mapping[str, pa.Table]
+    """The rows of those that are still to be written."""
+    brokers_up: pa.Table
 
 
 def _judge(
@@ -171,11 +207,8 @@ def _judge(
     todo: Sequence[History],
     rules: RuleSet,
     tell: Callable[[str], None] | None,
-) -> tuple[dict[str, int], dict[Key, int]]:
-    """Write what is found in the snapshots that are asked for, and what of documents is refused.
-
-    The rows of each table, and by snapshot how many brokers are alive.
-    """
+) -> _Found:
+    """Write what is found, and what of documents is refused; what is little is kept for later."""
     keys = [seen.key for history in todo for seen in (*history.asked, *history.needed)]
     if given.read is None:
         snapshots = needed = sources.read(spark, given.paths, only=keys)
@@ -184,16 +217,24 @@ def _judge(
     try:
         refused = {} if given.read is None else {"quarantine": given.read.quarantine}
         with ExitStack() as held:
-            tables = [
-                held.enter_context(closing(found)).tables
-                for found in _judged(spark, needed, out, todo, rules)
+            found = [
+                held.enter_context(closing(each))
+                for each in _judged(spark, needed, out, todo, rules)
             ]
-            of_all = {
-                name: reduce(DataFrame.unionAll, (each[name] for each in tables))
-                for name in tables[0]
+            tables = {
+                name: reduce(DataFrame.unionAll, (each.tables[name] for each in found))
+                for name in found[0].tables
             }
-            counts = publish.write(spark, out, run, {**of_all, **refused}, on_table=tell)
-        return counts, audit.brokers_up(needed)
+            up = audit.brokers_up(needed)
+            if all(each.is_little for each in found):
+                few = collected(spark, {**tables, _UP: up})
+                up_rows = few.pop(_UP)
+                findings = spark.createDataFrame(few["findings"], schemas.FINDINGS)
+                written = publish.write(spark, out, run, refused, on_table=tell) if refused else {}
+                return _Found(findings, written, few, up_rows)
+            counts = publish.write(spark, out, run, {**tables, **refused}, on_table=tell)
+        findings = publish.read_runs(spark, out, superseding.FINDINGS, [run.run_id])
+        return _Found(findings, counts, {}, up.toArrow())
     finally:
         if given.read is None:
             snapshots.close()
@@ -203,7 +244,7 @@ def _judged(
     spark: SparkSession, needed: Snapshots, out: str, todo: Sequence[History], rules: RuleSet
 ) -> Iterator[audit.Judged]:
     """What is found: where little changed by a look at that, in all other clusters by all rules."""
-    carried = carrying.carried(spark, needed, todo, rules)
+    carried = carrying.carried(spark, needed, todo)
     if carried is not None:
         owners = carried.owners()
         before = publish.read_runs(
@@ -218,13 +259,24 @@ def _judged(
         yield audit.judged(spark, needed, todo, rules)
 
 
-def _known(spark: SparkSession, out: str, rules: str) -> DataFrame | None:
-    """The ledger of the audits before under these *rules*; null if there is none."""
-    if not publish.is_store(spark, out):
-        return None
-    runs = publish.runs_with(spark, out, superseding.LEDGER)
-    ledgers = publish.read_runs(spark, out, superseding.LEDGER, runs)
-    return superseding.newest(ledgers.where(F.col("rules") == rules)) if runs else None
+def _known(spark: SparkSession, out: str, rules: str) -> _Known:
+    """What the audits before have under these *rules*."""
+    runs = publish.runs_with(spark, out, superseding.LEDGER) if publish.is_store(spark, out) else []
+    if not runs:
+        return _Known()
+    newest = (
+        publish.read_runs(spark, out, superseding.LEDGER, runs)
+        .where(F.col("rules") == rules)
+        .groupBy("cluster")
+        .agg(F.max("run_id"))
+    )
+    ledgers: dict[str, str] = dict(newest.collect())
+    if not ledgers:
+        return _Known()
+    rows = publish.read_runs(spark, out, superseding.LEDGER, sorted(set(ledgers.values())))
+    holding = F.broadcast(small_frame(spark, ledgers.items(), _LEDGERS))
+    held = rows.join(holding, on=_LEDGERS.names, how="left_semi")
+    return _Known(audit.entries(held), ledgers)
 
 
 def _digest(todo: Iterable[History]) -> str:
@@ -239,56 +291,65 @@ def _digest(todo: Iterable[History]) -> str:
     )
 
 
-def _exposure(
-    spark: SparkSession,
-    out: str,
-    todo: Sequence[History],
-    known: DataFrame | None,
-    found: DataFrame,
+def _stretches(
+    spark: SparkSession, out: str, todo: Sequence[History], known: _Known, found: DataFrame
 ) -> DataFrame:
-    """Intervals carried on where all is new; put together from all findings where it is not."""
-    numbered = exposure.numbers(spark, todo)
-    stretches = exposure.found_in(found, numbered)
-    continued = [history.cluster for history in todo if history.is_continued]
+    """Intervals to be carried on where all is new, and findings of all snapshots where it is not.
+
+    With those that are *found* now.
+    """
+    stretches = exposure.found_in(found)
+    last = [
+        (history.cluster, known.ledgers[history.cluster])
+        for history in todo
+        if history.is_continued
+    ]
+    if last:
+        runs = sorted({run for _, run in last})
+        before = publish.read_runs(spark, out, superseding.EXPOSURE, runs)
+        kept = F.broadcast(small_frame(spark, last, _LEDGERS))
+        held = before.join(kept, on=_LEDGERS.names, how="left_semi")
+        stretches = stretches.unionByName(exposure.known_from(held))
     rebuilt = [entry for history in todo if not history.is_continued for entry in history.kept]
-    if known is not None and continued:
-        last = known.where(F.col("cluster").isin(continued)).select("cluster", "run_id").distinct()
-        runs = sorted({row.run_id for row in last.collect()})
-        before = publish.read_runs(spark, out, "exposure", runs)
-        held = before.join(F.broadcast(last), on=["cluster", "run_id"], how="left_semi")
-        stretches = stretches.unionByName(exposure.known_from(held, numbered))
     if rebuilt:
-        runs = sorted({entry.run for entry in rebuilt})
         owners = [(*entry.seen.key, entry.run) for entry in rebuilt]
         kept = F.broadcast(small_frame(spark, owners, _OWNERS))
-        before = publish.read_runs(spark, out, "findings", runs).join(
-            kept, on=[*SNAPSHOT_KEY, "run_id"], how="left_semi"
-        )
-        stretches = stretches.unionByName(exposure.found_in(before, numbered))
-    return exposure.exposure(stretches, numbered)
+        runs = sorted({entry.run for entry in rebuilt})
+        before = publish.read_runs(spark, out, superseding.FINDINGS, runs)
+        held = before.join(kept, on=_OWNERS.names, how="left_semi")
+        stretches = stretches.unionByName(exposure.found_in(held))
+    return stretches
 
 
-def _with(known: DataFrame | None, written: DataFrame) -> DataFrame:
-    """The ledger that will hold: as written now, and as known for all other clusters."""
-    if known is None:
-        return written
-    touched = F.broadcast(written.select("cluster").distinct())
-    return known.join(touched, on="cluster", how="left_anti").unionByName(written)
+def _entries(
+    todo: Iterable[History], run: str, counts: pa.Table, brokers_up: pa.Table
+) -> list[Entry]:
+    """The ledger of these histories after this *run*: what is kept, and what is judged now."""
+    found = {
+        (row.pop("cluster"), row.pop("snapshot_id")): Counts(**row) for row in counts.to_pylist()
+    }
+    up = {(row["cluster"], row["snapshot_id"]): row["up"] for row in brokers_up.to_pylist()}
+    entries = [entry for each in todo for entry in each.kept]
+    for each in todo:
+        entries += [
+            Entry(
+                seen=seen,
+                previous=each.previous[seen.snapshot_id],
+                run=run,
+                counts=found.get(seen.key, Counts()),
+                brokers_up=up.get(seen.key),
+            )
+            for seen in each.asked
+        ]
+    return entries
 
 
-def _standing(audited: DataFrame | None, clusters: Sequence[str], asked: Asked) -> Standing:
-    if audited is None:
-        return Standing(0, 0, 0, 0, 0, 0)
-    rows = in_range(audited.where(F.col("cluster").isin(list(clusters))), asked)
-    row = rows.agg(
-        F.count(F.lit(1)),
-        F.count_if(~F.col("complete")),
-        *(
-            F.coalesce(F.sum(name), F.lit(0))
-            for name in ("errors", "warnings", "infos", "silenced")
-        ),
-    ).first()
-    return Standing(*(row or ()))
+def _standing(entries: Iterable[Entry], clusters: Collection[str], asked: Asked) -> Standing:
+    span = Span(asked.since, asked.until)
+    there = [entry for entry in entries if entry.seen.cluster in clusters and span.has(entry.seen)]
+    incomplete = sum(not entry.seen.complete for entry in there)
+    found = sum((entry.counts for entry in there), Counts())
+    return Standing(len(there), incomplete, **asdict(found))
 
 
 def in_range(rows: DataFrame, asked: Asked) -> DataFrame:

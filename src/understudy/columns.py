@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import DataFrame
 
+from understudy.frames import arrow_schema_of
 from understudy.schemas import TABLES
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
 _BATCH_ROWS: Final = 10_000  # of batches that go back to Spark
 _BATCHES_AHEAD: Final = 8  # told and not yet written
@@ -100,9 +103,7 @@ class _NobodyListensError(Exception):
 @cache
 def arrow_schema(name: str) -> pa.Schema:
     """The schema of one of the tables."""
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - executors only
-
-    return to_arrow_schema(TABLES[name], timezone="UTC")
+    return arrow_schema_of(TABLES[name])
 
 
 def rows_of(name: str, count: int, columns: Mapping[str, Any]) -> pa.RecordBatch:
@@ -138,6 +139,44 @@ def _many(value: Any, kind: pa.DataType, count: int) -> pa.Array:  # noqa: ANN40
 
 def _power_of_two(count: int) -> int:
     return int(1 << max(count - 1, 0).bit_length())
+
+
+def codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Numbers that are the same where the values are, lists included; null is -1."""
+    import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    values = column.combine_chunks()
+    if pa.types.is_list(values.type):
+        values = _as_bytes(values)
+    places = pc.dictionary_encode(values).indices
+    return pc.fill_null(places.cast(pa.int64()), -1).to_numpy()  # type: ignore[no-any-return]
+
+
+def _as_bytes(lists: pa.ListArray) -> pa.Array:
+    """Equal bytes for equal lists: the numbers of what is in them, one after the other."""
+    import numpy as np  # noqa: PLC0415
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    items = codes(pa.chunked_array([lists.flatten()])).astype(np.int32)
+    sizes = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+    ends = np.append([0], np.cumsum(sizes)) * items.itemsize
+    buffers = [None, pa.py_buffer(ends.astype(np.int64)), pa.py_buffer(items)]
+    every = pa.Array.from_buffers(pa.large_binary(), len(lists), buffers)
+    return pc.if_else(lists.is_valid(), every, None)
+
+
+def differs(columns: Iterable[NDArray[Any]]) -> NDArray[np.bool_]:
+    """Of each row whether it is another than the one before it; the first is."""
+    import numpy as np  # noqa: PLC0415
+
+    every = list(columns)
+    found = np.zeros(len(every[0]), dtype=bool)
+    found[:1] = True
+    for column in every:
+        found[1:] |= column[1:] != column[:-1]
+    return found
 
 
 def decoded(batch: pa.RecordBatch) -> pa.RecordBatch:

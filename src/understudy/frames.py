@@ -111,13 +111,35 @@ def small_frame(
     return spark.createDataFrame(arrow_rows(rows, schema), schema)
 
 
+def at_hand(
+    spark: SparkSession, rows: Mapping[str, pa.Table], schemas: Mapping[str, T.StructType]
+) -> Tables:
+    """Tables whose rows are in this process already."""
+
+    def frame(name: str) -> DataFrame:
+        return spark.createDataFrame(rows[name], schemas[name])
+
+    return Tables({name: partial(frame, name) for name in rows}, at_hand=rows)
+
+
 def arrow_rows(rows: Iterable[Sequence[Any]], schema: T.StructType) -> pa.Table:
-    """*rows* as an Arrow table."""
+    """*rows* as an Arrow table of this process."""
     import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
 
     named = [dict(zip(schema.names, row, strict=True)) for row in rows]
-    return pa.Table.from_pylist(named, schema=to_arrow_schema(schema, timezone="UTC"))
+    return pa.Table.from_pylist(named, schema=arrow_schema_of(schema))
+
+
+def arrow_conform(table: pa.Table, schema: T.StructType) -> pa.Table:
+    """*table* with the columns of *schema*, in its order and types."""
+    return table.select(schema.names).cast(arrow_schema_of(schema))
+
+
+def arrow_schema_of(schema: T.StructType) -> pa.Schema:
+    """The same columns for Arrow."""
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - as above
+
+    return to_arrow_schema(schema, timezone="UTC")
 
 
 def settled(frame: DataFrame, found: pa.Table | None = None) -> DataFrame:

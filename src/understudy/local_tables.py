@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import types as T
 
+from understudy.frames import arrow_conform, arrow_schema_of
 from understudy.names import SNAPSHOT_KEY
 from understudy.sources import local_paths
 
@@ -51,9 +52,8 @@ def few_rows(folders: Mapping[str, str], schema: T.StructType, named: str) -> pa
     """
     import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
     import pyarrow.parquet as pq  # noqa: PLC0415
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
 
-    wanted = to_arrow_schema(schema, timezone="UTC")
+    wanted = arrow_schema_of(schema)
     found = [wanted.empty_table().append_column(named, pa.array([], pa.string()))]
     left = FEW_ROWS
     try:
@@ -97,7 +97,7 @@ def counts(folders: Iterable[str]) -> dict[tuple[str, str], int] | None:
             rows = zip(*found.select([*keys, "count_all"]).to_pydict().values(), strict=True)
             for cluster, snapshot_id, count in rows:
                 totals[cluster, snapshot_id] += count
-    except (OSError, pa.ArrowException):
+    except (KeyError, OSError, pa.ArrowException):
         return None
     return dict(totals)
 
@@ -125,9 +125,8 @@ def schema_of(folder: str) -> T.StructType | None:
 def write(rows: pa.Table, schema: T.StructType, folder: str) -> None:
     """Write a file of these rows that is seen as a whole or not at all."""
     import pyarrow.parquet as pq  # noqa: PLC0415 - importing the package must not load it
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
 
-    rows = rows.select(schema.names).cast(to_arrow_schema(schema, timezone="UTC"))
+    rows = arrow_conform(rows, schema)
     at = Path(local_paths.plain(folder))
     at.mkdir(parents=True)
     file = f"{uuid.uuid4()}{SUFFIX}"

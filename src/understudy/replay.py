@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -34,6 +33,7 @@ from understudy.frames import (
     SOME_OF_EACH,
     Tables,
     arrow_rows,
+    at_hand,
     collected,
     settled,
     small_frame,
@@ -291,12 +291,7 @@ def _replayed_here(
     }
     rows = {name: table.toArrow() for name, table in given.items()}
     decided = interpreted.tables_of_few(rows, found, changed_only=changed_only)
-    spark = judged.sparkSession
-
-    def frame(name: str) -> DataFrame:
-        return spark.createDataFrame(decided[name], REPLAY_TABLES[name])
-
-    tables = Tables({name: partial(frame, name) for name in decided}, at_hand=decided)
+    tables = at_hand(judged.sparkSession, decided, REPLAY_TABLES)
     return _told(snapshots, judged, tables, _survey(found))
 
 

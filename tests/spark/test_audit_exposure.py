@@ -91,8 +91,8 @@ def frame(spark: SparkSession, rows: list[Row]) -> DataFrame:
 
 
 def whole(spark: SparkSession, rows: list[Row], todo: list[History]) -> DataFrame:
-    numbered = exposure.numbers(spark, todo)
-    return exposure.exposure(exposure.found_in(frame(spark, rows), numbered), numbered)
+    numbered = exposure.numbers(todo)
+    return exposure.exposure(exposure.found_in(frame(spark, rows)), numbered)
 
 
 def test_all_at_once_and_carried_on_both_come_out_as_by_hand(spark: SparkSession) -> None:
@@ -119,9 +119,9 @@ def test_all_at_once_and_carried_on_both_come_out_as_by_hand(spark: SparkSession
     rest = histories([seen for each in stored for seen in each], entries)
     assert rest
     assert all(history.is_continued for history in rest)
-    numbered = exposure.numbers(spark, rest)
+    numbered = exposure.numbers(rest)
     new = frame(spark, [row for row in every if row[:2] not in known])
-    stretches = exposure.found_in(new, numbered).unionByName(exposure.known_from(first, numbered))
+    stretches = exposure.found_in(new).unionByName(exposure.known_from(first))
     touched = {history.cluster for history in rest}
     carried = collected(exposure.exposure(stretches, numbered))
     assert carried == [row for row in expected if row[0] in touched]

@@ -21,7 +21,7 @@ from histories import quiet_history, random_history
 from understudy import auditing, publish, sources, superseding
 from understudy.auditing import Asked, Done
 from understudy.questions.audit import carrying, ledger
-from understudy.questions.audit.rule_set import RuleSet, parse
+from understudy.questions.audit.rule_set import parse
 from understudy.snapshot import Snapshots
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -126,9 +126,9 @@ def test_where_little_happened_only_that_is_looked_at(
     looked_at, there = Counter[str](), 0
 
     def spied(
-        spark: SparkSession, there: Snapshots, todo: Sequence[ledger.History], rules: RuleSet
+        spark: SparkSession, there: Snapshots, todo: Sequence[ledger.History]
     ) -> carrying.Carried | None:
-        found = carried(spark, there, todo, rules)
+        found = carried(spark, there, todo)
         if found is not None:
             keys = found.snapshots.partitions.select("cluster", "topic", "partition").distinct()
             looked_at.update(row.cluster for row in keys.collect())

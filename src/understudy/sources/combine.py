@@ -45,6 +45,8 @@ class Part:
     held: tuple[DataFrame, ...] = ()
     sizes: Callable[[], Sizes | None] = unknown_sizes
     nothing_refused: bool = False
+    is_distinct: bool = False
+    """Whether each snapshot is known to be there once."""
 
 
 def combine(parts: Sequence[Part], *, settles_few: bool = False) -> Snapshots:
@@ -54,6 +56,16 @@ def combine(parts: Sequence[Part], *, settles_few: bool = False) -> Snapshots:
     of them is planned sooner then, and nothing has to be kept.
     """
     held = [frame for part in parts for frame in part.held]
+    if len(parts) == 1 and parts[0].is_distinct:
+        (part,) = parts
+        return Snapshots(
+            **_conformed(part.tables),
+            input_digest=input_digest([f"store {part.digest}"]),
+            held=part.held,
+            rows=None,
+            sizes=part.sizes,
+            nothing_refused=part.nothing_refused,
+        )
     index = reduce(DataFrame.unionByName, (part.index for part in parts))
     summary = _summary(index)
     for part in parts:
@@ -66,8 +78,7 @@ def combine(parts: Sequence[Part], *, settles_few: bool = False) -> Snapshots:
         copies = _copies(index).coalesce(1).persist()  # small, and joined to every table
         held.append(copies)
         tables = _without_copies(tables, copies)
-    told = {**schemas.SNAPSHOT_TABLES, "quarantine": schemas.QUARANTINE}
-    tables = {name: schemas.conform(tables[name], schema) for name, schema in told.items()}
+    tables = _conformed(tables)
     rows = None
     if settles_few and summary.rows is not None and summary.rows <= FEW_ROWS:
         rows = summary.rows
@@ -114,6 +125,11 @@ def _summary(index: DataFrame) -> _Summary:
         snapshots=len({tuple(row[name] for name in SNAPSHOT_KEY) for row in good}),
         rows=None if None in counts else sum(counts),
     )
+
+
+def _conformed(tables: dict[str, DataFrame]) -> dict[str, DataFrame]:
+    told = {**schemas.SNAPSHOT_TABLES, "quarantine": schemas.QUARANTINE}
+    return {name: schemas.conform(tables[name], schema) for name, schema in told.items()}
 
 
 def digest_of_files(digests: Iterable[str]) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import partial, reduce
 from typing import Final
 
 from pyspark import inheritable_thread_target
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -64,7 +65,8 @@ def read(spark: SparkSession, path: str, only: Collection[Key] | None = None) ->
     # Each asks Spark for little, but many times over.
     with ThreadPoolExecutor(len(names)) as threads:
         _check_columns(root, threads.map(wrong, names))
-        read_of = sorted(runs) if only is None else _holding(spark, root, sorted(runs), only)
+        held = [] if only is None else _holding(spark, root, sorted(runs), only)
+        read_of = sorted(runs if only is None else {run for _, run in held})
         tables = dict(zip(names, threads.map(table, names), strict=True))
     # A snapshot without a digest can only equal itself.
     digest = F.coalesce("content_digest", POSITION).alias("content_digest")
@@ -86,6 +88,7 @@ def read(spark: SparkSession, path: str, only: Collection[Key] | None = None) ->
         digest=shown,
         sizes=partial(_sizes, spark, root, read_of),
         nothing_refused=True,
+        is_distinct=only is not None and len(held) == len({key for key, _ in held}),
     )
 
 
@@ -98,21 +101,27 @@ def _sizes(spark: SparkSession, root: str, runs: Sequence[str]) -> Mapping[Key, 
 
 def _holding(
     spark: SparkSession, root: str, runs: Sequence[str], only: Collection[Key]
-) -> list[str]:
-    """The runs that hold any of these snapshots: the files of all others need not be opened."""
+) -> list[tuple[Key, str]]:
+    """Each of these snapshots with its run: the files of all others need not be opened."""
     held = publish.read_runs(spark, root, "snapshots", runs).select(*SNAPSHOT_KEY, "run_id")
     wanted = set(only)
-    return sorted(
-        {row.run_id for row in held.collect() if (row.cluster, row.snapshot_id) in wanted}
-    )
+    found = [((row.cluster, row.snapshot_id), row.run_id) for row in held.collect()]
+    return [(key, run) for key, run in found if key in wanted]
 
 
 def _chosen(table: DataFrame, only: Collection[Key] | None) -> DataFrame:
     if only is None:
         return table
-    if len(only) <= _FEW:
+    if 0 < len(only) <= _FEW:
         # Said in so many words it reaches the files, whose statistics tell what to skip.
-        table = table.where(F.col("snapshot_id").isin(sorted({key[1] for key in only})))
+        of_clusters = defaultdict[str, list[str]](list)
+        for cluster, snapshot_id in sorted(only):
+            of_clusters[cluster].append(snapshot_id)
+        chosen = (
+            (F.col("cluster") == cluster) & F.col("snapshot_id").isin(snapshot_ids)
+            for cluster, snapshot_ids in of_clusters.items()
+        )
+        return table.where(reduce(Column.__or__, chosen))
     keys = small_frame(table.sparkSession, sorted(only), _KEYS)
     return table.join(F.broadcast(keys), list(SNAPSHOT_KEY), "left_semi")
 

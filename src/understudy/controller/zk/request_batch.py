@@ -202,21 +202,27 @@ class _Totals:
     def write(self, journal: Journal, receivers: Ids | None = None) -> None:
         """One request for each receiver; those named all get what was added for anyone."""
         context = self._context
+        every_broker = self._every_broker()
         for broker in sorted(self._partitions) if receivers is None else receivers:
             key = broker if receivers is None else _ANYONE
             partitions = self._partitions.get(key, 0)
+            brokers = every_broker + self._leaders(partitions)
             journal.request(
                 self._request, broker, context.live[broker].epoch, context.controller_id,
                 context.epoch, self._version, partitions,
-                self._size.base + self._bytes.get(key, 0) + self._live_brokers(partitions),
+                self._size.base + self._bytes.get(key, 0) + brokers,
             )  # fmt: skip
 
-    def _live_brokers(self, partitions: int) -> int:
+    def _leaders(self, partitions: int) -> int:
+        """What names the live leaders of so many partitions."""
+        if self._request != LEADER_AND_ISR:
+            return 0
+        return self._size.per_live_broker * min(partitions, len(self._context.live))
+
+    def _every_broker(self) -> int:
+        """What tells of all live brokers, the same for every receiver."""
+        if self._request != UPDATE_METADATA:
+            return 0
         live = self._context.live
-        if self._request == LEADER_AND_ISR:
-            return self._size.per_live_broker * min(partitions, len(live))
-        if self._request == UPDATE_METADATA:
-            return self._size.per_live_broker * len(live) + sum(
-                request_sizes.described(b.endpoints, b.rack) for b in live.values()
-            )
-        return 0
+        described = (request_sizes.described(b.endpoints, b.rack) for b in live.values())
+        return self._size.per_live_broker * len(live) + sum(described)

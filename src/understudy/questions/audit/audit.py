@@ -3,41 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from understudy import schemas, superseding
 from understudy.controller.profiles import KRAFT
-from understudy.frames import small_frame
+from understudy.frames import arrow_rows, small_frame
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.audit import facts, ledger
 from understudy.questions.audit import findings as finding
-from understudy.questions.audit.ledger import Entry, Key, Seen
+from understudy.questions.audit.ledger import Counts, Entry, Seen
 from understudy.questions.audit.rule import ERROR, INFO, WARNING
 from understudy.questions.audit.rule_set import RuleSet
 from understudy.questions.history.answer import History, told
 from understudy.questions.history.steps import Listed
 from understudy.snapshot import Snapshots
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _MICROS: Final = 1_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_JUDGED: Final = T.StructType(
-    [
-        *(T.StructField(name, schemas.STRING) for name in SNAPSHOT_KEY),
-        T.StructField("micros", schemas.LONG),
-        T.StructField("controller_epoch", schemas.INT),
-        T.StructField("complete", schemas.BOOLEAN),
-        T.StructField("content_digest", schemas.STRING),
-        T.StructField("previous", schemas.STRINGS),
-        T.StructField("findings_run", schemas.STRING),
-        T.StructField("brokers_up", schemas.LONG),
-    ]
-)
+_COUNTS: Final = tuple(field.name for field in fields(Counts))
 
 
 # --- The ledger as tables ------------------------------------------------------------------------
@@ -52,8 +43,39 @@ def stored(snapshots: DataFrame) -> list[Seen]:
 
 def entries(audited: DataFrame) -> list[Entry]:
     """The rows of a table ``audited`` as the ledger knows them."""
-    rows = audited.selectExpr(*_seen("content_digest"), "previous", "findings_run").collect()
-    return [Entry(Seen(*row[:6]), tuple(row[6]), row[7]) for row in rows]
+    counts = (f"coalesce({name}, 0)" for name in _COUNTS)
+    columns = (*_seen("content_digest"), "previous", "findings_run", "brokers_up", *counts)
+    rows = audited.selectExpr(*columns).collect()
+    return [Entry(Seen(*row[:6]), tuple(row[6]), row[7], Counts(*row[9:]), row[8]) for row in rows]
+
+
+def audited(entries: Iterable[Entry], rules: str) -> pa.Table:
+    """The table ``audited`` of these."""
+    rows = [
+        (
+            *entry.seen.key,
+            _time(entry.seen.taken_at),
+            *(entry.seen.controller_epoch, entry.seen.complete, entry.seen.digest),
+            *(list(entry.previous), rules, entry.run, *astuple(entry.counts), entry.brokers_up),
+        )
+        for entry in entries
+    ]
+    return arrow_rows(rows, schemas.AUDITED)
+
+
+def counts(findings: DataFrame) -> DataFrame:
+    """How many findings there are about each snapshot, as :class:`Counts` has them."""
+    return findings.groupBy(*SNAPSHOT_KEY).agg(
+        *(
+            F.expr(f"count_if(silenced IS NULL AND severity = '{severity}') AS {name}")
+            for name, severity in zip(_COUNTS, (ERROR, WARNING, INFO), strict=False)
+        ),
+        F.expr("count(silenced) AS silenced"),
+    )
+
+
+def _time(micros: int | None) -> datetime | None:
+    return None if micros is None else _EPOCH + timedelta(microseconds=micros)
 
 
 def _seen(digest: str) -> tuple[str, ...]:
@@ -66,65 +88,6 @@ def _seen(digest: str) -> tuple[str, ...]:
     )
 
 
-def audited(
-    spark: SparkSession,
-    histories: Iterable[ledger.History],
-    *,
-    run_id: str,
-    rules: str,
-    known: DataFrame | None,
-    findings: DataFrame,
-    up: Mapping[Key, int],
-) -> DataFrame:
-    """The table ``audited`` after this run: what is kept as it was, and what is judged now."""
-    rows = []
-    kept = []
-    for each in histories:
-        kept += [(*entry.seen.key, entry.run) for entry in each.kept]
-        rows += [
-            (*_row(seen, each.previous[seen.snapshot_id]), run_id, up.get(seen.key))
-            for seen in each.asked
-        ]
-    counts = findings.groupBy(*SNAPSHOT_KEY).agg(
-        *(
-            F.expr(f"count_if(silenced IS NULL AND severity = '{severity}') AS {name}")
-            for name, severity in (("errors", ERROR), ("warnings", WARNING), ("infos", INFO))
-        ),
-        F.expr("count(silenced) AS silenced"),
-    )
-    judged = (
-        small_frame(spark, rows, _JUDGED)
-        .join(counts, on=list(SNAPSHOT_KEY), how="left")
-        .selectExpr(
-            *SNAPSHOT_KEY,
-            "timestamp_micros(micros) AS taken_at",
-            *("controller_epoch", "complete", "content_digest", "previous"),
-            *("findings_run", "brokers_up"),
-            *(f"coalesce({n}, 0) AS {n}" for n in ("errors", "warnings", "infos", "silenced")),
-        )
-        .withColumn("rules", F.lit(rules))
-    )
-    now = schemas.conform(judged, schemas.AUDITED)
-    if known is None or not kept:
-        return now
-    key = T.StructType(_JUDGED.fields[:2])
-    remaining = F.broadcast(small_frame(spark, [row[:2] for row in kept], key))
-    return schemas.conform(
-        known.join(remaining, on=list(SNAPSHOT_KEY), how="left_semi"), schemas.AUDITED
-    ).unionByName(now)
-
-
-def _row(seen: Seen, previous: Sequence[str]) -> tuple[Any, ...]:
-    return (
-        *seen.key,
-        seen.taken_at,
-        seen.controller_epoch,
-        seen.complete,
-        seen.digest,
-        list(previous),
-    )
-
-
 # --- Judging -------------------------------------------------------------------------------------
 
 
@@ -134,6 +97,8 @@ class Judged:
 
     tables: Mapping[str, DataFrame]
     history: History
+    is_little: bool = False
+    """Whether these are few rows."""
 
     def close(self) -> None:
         self.history.close()
@@ -141,11 +106,13 @@ class Judged:
 
 @dataclass(frozen=True)
 class Rest:
-    """What is known of the partitions that are not in question, or of all."""
+    """What is known of the partitions that are not in question."""
 
     followed: DataFrame | None = None
     load: DataFrame | None = None
     standing: Sequence[DataFrame] = ()
+    is_little: bool = False
+    """Whether little can be found with it."""
 
 
 def judged(
@@ -161,16 +128,13 @@ def judged(
     """
     rest = rest or Rest()
     where = places(spark, todo)
-    history = told(snapshots, [row for each in todo for row in _listed(each)], rest.followed)
-    asked = F.broadcast(where.where("is_asked").select(*SNAPSHOT_KEY))
-    of_history = {
-        name: getattr(history, name).join(asked, on=list(SNAPSHOT_KEY), how="left_semi")
-        for name in superseding.HISTORY
-    }
+    asked = {seen.key for each in todo for seen in each.asked}
+    history = told(snapshots, [row for each in todo for row in _listed(each)], rest.followed, asked)
+    of_history = {name: getattr(history, name) for name in superseding.HISTORY}
     found = finding.findings(
         snapshots, where, history, rules, load=rest.load, standing=rest.standing
     )
-    return Judged({"findings": found, **of_history}, history)
+    return Judged({"findings": found, **of_history}, history, rest.is_little)
 
 
 def places(spark: SparkSession, todo: Iterable[ledger.History]) -> DataFrame:
@@ -178,12 +142,12 @@ def places(spark: SparkSession, todo: Iterable[ledger.History]) -> DataFrame:
     return small_frame(spark, [row for each in todo for row in _places(each)], facts.PLACES)
 
 
-def brokers_up(snapshots: Snapshots) -> dict[Key, int]:
-    """By snapshot that knows its brokers, how many are alive."""
+def brokers_up(snapshots: Snapshots) -> DataFrame:
+    """Of each snapshot that knows its brokers, how many are alive."""
     alive = snapshots.brokers.groupBy(*SNAPSHOT_KEY).agg(F.count_if("alive").alias("up"))
     complete = snapshots.snapshots.where("coalesce(complete, true)").select(*SNAPSHOT_KEY)
-    rows = complete.join(alive, on=list(SNAPSHOT_KEY), how="left").collect()
-    return {(row.cluster, row.snapshot_id): row.up or 0 for row in rows}
+    rows = complete.join(alive, on=list(SNAPSHOT_KEY), how="left")
+    return rows.select(*SNAPSHOT_KEY, F.expr("coalesce(up, 0) AS up"))
 
 
 def _listed(todo: ledger.History) -> list[Listed]:
@@ -212,7 +176,7 @@ def _places(todo: ledger.History) -> list[tuple[Any, ...]]:
             *seen.key,
             None if n is None else n + 1,
             seen.key in asked,
-            None if seen.taken_at is None else _EPOCH + timedelta(microseconds=seen.taken_at),
+            _time(seen.taken_at),
             seen.mode == KRAFT.mode,
             seen.source_form,
             seen.complete,

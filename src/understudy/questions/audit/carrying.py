@@ -8,9 +8,9 @@ not as they were, and those that a rule could find something new about all the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,39 +19,33 @@ from pyspark.sql import types as T
 
 from understudy import schemas
 from understudy.controller.profiles import KRAFT
-from understudy.frames import FEW_ROWS, Tables, collected, small_frame
+from understudy.frames import FEW_ROWS, collected, small_frame
 from understudy.names import SNAPSHOT_KEY
-from understudy.questions.audit import audit, facts
+from understudy.questions.audit import sifting
 from understudy.questions.audit.audit import Rest
-from understudy.questions.audit.findings import looks_at_load
 from understudy.questions.audit.ledger import History, Seen
 from understudy.questions.audit.rule import LOOKBACK
 from understudy.questions.audit.rule_set import RuleSet
-from understudy.questions.history.feed import followed_brokers, may_change
+from understudy.questions.audit.sifting import BEFORE, NOW, Cluster
 from understudy.snapshot import Snapshots
-from understudy.sql import struct, text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_SIDES: Final = ("now", "before", "earlier")
-_PLACES: Final = T.StructType(
-    [
-        *(T.StructField(name, schemas.STRING) for name in SNAPSHOT_KEY),
-        T.StructField("side", schemas.STRING),
-    ]
-)
-_TOPICS: Final = T.StructType([T.StructField(n, schemas.STRING) for n in ("cluster", "topic")])
 _KEY: Final = ("cluster", "topic", "partition")
 _NEVER_THE_SAME: Final = ("snapshot_id", "taken_at", "content_digest")
-# What rules that look back can find of a partition that is as it was: a broker that stays away, and
-# a replica that stays behind. And in KRaft the first partition bounds the min ISR of its topic.
-_IN_QUESTION: Final = (
-    f"coalesce({may_change('')} OR size(isr) < size(replicas)"
-    " OR (is_kraft AND partition = 0), true)"
+_COUNTED: Final = T.StructType(
+    [
+        *(T.StructField(name, schemas.STRING) for name in SNAPSHOT_KEY),
+        T.StructField("broker_id", schemas.INT),
+        *(T.StructField(name, schemas.LONG) for name in sifting.COUNTS),
+    ]
 )
-
-Topic = tuple[str, str]
+# Of partitions that are in sync no leader is alone, and all others follow.
+_LOAD: Final = (
+    *("held", "leaders", "preferred", "preferred_led", "shared_led", "0L AS alone"),
+    *("held - leaders AS followed", "held - leaders AS followed_in_sync"),
+)
 
 
 @dataclass(frozen=True)
@@ -61,13 +55,19 @@ class Carried:
     todo: Sequence[History]
     snapshots: Snapshots
     """The partitions in question and what belongs to them; all the snapshots and brokers."""
-    followed: DataFrame
-    load: DataFrame | None = None
-    """What brokers follow, lead and hold of all partitions."""
+    counted: DataFrame
+    """What brokers hold and lead of all other partitions."""
 
     def rest(self, rules: RuleSet, found: DataFrame) -> Rest:
         """What is known of all other partitions, of which that was *found* a snapshot earlier."""
-        return Rest(self.followed, self.load, [self._standing(rules, found)])
+        kept = {entry.seen.key: entry.counts.total for each in self.todo for entry in each.kept}
+        rows = sum(kept[before.key] for _, before, _ in map(_compared, self.todo))
+        return Rest(
+            followed=self.counted.where("accompanied > 0").select(*SNAPSHOT_KEY, "broker_id"),
+            load=self.counted.selectExpr(*SNAPSHOT_KEY, "broker_id", *_LOAD),
+            standing=[self._standing(rules, found)],
+            is_little=rows + (self.snapshots.rows or 0) <= FEW_ROWS,
+        )
 
     def _standing(self, rules: RuleSet, found: DataFrame) -> DataFrame:
         """What was *found* and holds on, in the columns of what is broken.
@@ -100,55 +100,36 @@ class Carried:
         return [(*before.key, runs[before.key]) for _, before, _ in map(_compared, self.todo)]
 
 
-def carried(
-    spark: SparkSession, there: Snapshots, todo: Sequence[History], rules: RuleSet
-) -> Carried | None:
+def carried(spark: SparkSession, there: Snapshots, todo: Sequence[History]) -> Carried | None:
     """Of the histories whose newest snapshot differs little from the one before; *there* has both.
 
     None where there are none, or where more is in question than this process should hold.
     """
-    going_on = [each for each in todo if _goes_on(each)]
+    going_on = {each.cluster: each for each in todo if _goes_on(each)}
     if not going_on:
         return None
-    places = _placed(spark, going_on)
+    places = _placed(spark, going_on.values())
     near = there if len(going_on) == len(todo) else there.only(places)
-    near = replace(near, **_settled(spark, snapshots=near.snapshots, brokers=near.brokers))
-    steady = _steady(near, places)
-    asked = sorted({each.asked[0].snapshot_id for each in going_on})
-    newest = replace(near, partitions=near.partitions.where(F.col("snapshot_id").isin(asked)))
-    queries = Tables(
-        {
-            "records": lambda: _records(near.partitions, places, steady),
-            "changed": lambda: _changed(near, places),
-            "followed": lambda: followed_brokers(newest.partitions),
-            "load": lambda: facts.load(newest, audit.places(spark, going_on)),
-        }
-    )
-    if not looks_at_load(rules):
-        queries = queries.only(("records", "changed", "followed"))
-    found = collected(spark, queries)
-    records = found["records"]
-    changed = {(row["cluster"], row["topic"]) for row in found["changed"].to_pylist()}
-    restless = {cluster for cluster, topic in changed if topic is None}
-    calm = [each for each in going_on if each.cluster not in restless]
-    if not calm or max(len(changed), records.num_rows) > FEW_ROWS:
+    known = collected(spark, {"snapshots": near.snapshots, "brokers": near.brokers})
+    alike = {name: each for name, each in going_on.items() if _are_alike(each, known)}
+    if not alike:
         return None
-    topics = {each for each in {*changed, *_grown(records)} if each[0] not in restless}
-    if topics:
-        records = _records(near.partitions, places, steady, topics).toArrow()
-    if records.num_rows > FEW_ROWS:
+    clusters = {name: _cluster(each, known) for name, each in alike.items()}
+    looked_at = places if len(alike) == len(going_on) else _placed(spark, alike.values())
+    found = sifting.sifted(near, looked_at, clusters).limit(FEW_ROWS + 1).toArrow()
+    if found.num_rows > FEW_ROWS:
         return None
-    partitions = _of_each(records, calm)
-    named = {*topics, *zip(*(partitions[name].to_pylist() for name in _TOPICS.names), strict=True)}
-    in_question = replace(
-        near,
-        **_settled(spark, **_about(near, small_frame(spark, sorted(named), _TOPICS))),
-        partitions=_local(near.partitions, partitions),
-        rows=partitions.num_rows,
-    )
-    of_brokers = [name for name in ("followed", "load") if name in queries]
-    known = {name: _local(queries[name], found[name]) for name in of_brokers}
-    return Carried(calm, in_question, **known)
+    restless = _restless(sifting.rows_of("configs", found))
+    calm = [each for name, each in alike.items() if name not in restless]
+    if not calm:
+        return None
+    of_topics = {name: _of_each(sifting.rows_of(name, found), calm) for name in sifting.TABLES}
+    local: dict[str, Any] = {
+        name: _local(getattr(near, name), rows) for name, rows in {**known, **of_topics}.items()
+    }
+    in_question = replace(near, **local, rows=of_topics["partitions"].num_rows)
+    counted = _counted(spark, calm, sifting.rows_of(sifting.COUNTED, found))
+    return Carried(calm, in_question, counted)
 
 
 def _goes_on(history: History) -> bool:
@@ -170,132 +151,82 @@ def _compared(history: History) -> tuple[Seen, Seen, Seen]:
 
 
 def _placed(spark: SparkSession, todo: Iterable[History]) -> DataFrame:
-    rows = [
-        (*seen.key, side)
-        for each in todo
-        for seen, side in zip(_compared(each), _SIDES, strict=True)
-    ]
-    return small_frame(spark, rows, _PLACES)
+    rows = [(*seen.key, side) for each in todo for side, seen in enumerate(_compared(each))]
+    return small_frame(spark, rows, sifting.PLACES)
 
 
 # --- What is not as it was -----------------------------------------------------------------------
 
 
-def _changed(near: Snapshots, places: DataFrame) -> DataFrame:
-    """The clusters (without a topic) and topics of which anything but a partition has changed."""
-    topic_of = {"topics": "topic", "configs": "IF(scope = 'topic', name, NULL)"}
+def _are_alike(history: History, known: Mapping[str, pa.Table]) -> bool:
+    """Whether brokers, and what is said of all the cluster, are as they were a snapshot earlier."""
+    now, before = (
+        [_said(rows, seen) for rows in known.values()] for seen in _compared(history)[:2]
+    )
+    return now == before
 
-    def rows(name: str) -> DataFrame:
-        table: DataFrame = getattr(near, name)
-        same = {column: column for column in table.columns if column not in _NEVER_THE_SAME}
-        return (
-            table.join(F.broadcast(places.where("side != 'earlier'")), list(SNAPSHOT_KEY))
-            # A row as text: unlike rows of several tables, texts can be counted together.
-            .selectExpr(
-                "cluster",
-                f"CAST({topic_of.get(name, 'NULL')} AS STRING) AS topic",
-                f"to_json({struct(of=text(name), **same)}) AS row",
-                "IF(side = 'now', 1, -1) AS more",
-            )
-        )
 
-    return (
-        reduce(DataFrame.unionAll, map(rows, ("snapshots", "brokers", "topics", "configs")))
-        .groupBy("cluster", "topic", "row")
-        .agg(F.sum("more").alias("more"))
-        .where("more != 0")
-        .select("cluster", "topic")
-        .distinct()
-        .limit(FEW_ROWS + 1)
+def _said(rows: pa.Table, seen: Seen) -> Counter[str]:
+    """What the rows of a snapshot say, whatever it is called."""
+    same = _of(seen, rows).drop_columns([n for n in _NEVER_THE_SAME if n in rows.column_names])
+    return Counter(map(str, same.to_pylist()))
+
+
+def _cluster(history: History, known: Mapping[str, pa.Table]) -> Cluster:
+    now = history.asked[0]
+    brokers = _of(now, known["brokers"]).to_pylist()
+    return Cluster(
+        is_kraft=now.mode == KRAFT.mode,
+        steady=frozenset(
+            row["broker_id"] for row in brokers if row["alive"] and not row["shutting_down"]
+        ),
+        directories=frozenset(
+            (row["broker_id"], directory) for row in brokers for directory in row["log_dirs"] or ()
+        ),
     )
 
 
-def _steady(near: Snapshots, places: DataFrame) -> DataFrame:
-    """The brokers that are there all the time, if all are as they were."""
-    kraft = near.snapshots.select(*SNAPSHOT_KEY, F.expr(f"mode = {text(KRAFT.mode)} AS is_kraft"))
-    return (
-        near.brokers.where("alive AND NOT coalesce(shutting_down, false)")
-        .join(F.broadcast(places.where("side = 'now'")), list(SNAPSHOT_KEY))
-        .groupBy(*SNAPSHOT_KEY)
-        .agg(F.collect_list("broker_id").alias("steady"))
-        .join(F.broadcast(kraft), list(SNAPSHOT_KEY))
-        .drop("snapshot_id")
-    )
-
-
-def _records(
-    partitions: DataFrame,
-    places: DataFrame,
-    steady: DataFrame,
-    changed: Iterable[Topic] = (),
-) -> DataFrame:
-    """Each record that a partition in question has, with how many of each snapshot show it.
-
-    A record that all three show is counted three times; so of a partition that is not as it was
-    every record is told.
-    """
-    record = [name for name in schemas.PARTITIONS.names if name != "snapshot_id"]
-    of_changed = small_frame(partitions.sparkSession, sorted(changed), _TOPICS).withColumn(
-        "is_of_changed", F.lit(True)
-    )
-    return (
-        partitions.join(F.broadcast(places), list(SNAPSHOT_KEY))
-        .groupBy(*record)
-        .agg(*(F.expr(f"count_if(side = '{side}') AS {side}") for side in _SIDES))
-        .join(F.broadcast(steady), "cluster", "left")
-        .join(F.broadcast(of_changed), list(_TOPICS.names), "left")
-        .where(f"now != before OR before != earlier OR is_of_changed OR {_IN_QUESTION}")
-        .select(*record, *_SIDES, "is_kraft")
-        .limit(FEW_ROWS + 1)
-    )
-
-
-def _grown(records: pa.Table) -> set[Topic]:
-    """Topics whose partitions decide about each other: it has others now, or another first one."""
+def _of(seen: Seen, rows: pa.Table) -> pa.Table:
+    """Those of *rows* that are about one snapshot."""
     import pyarrow.compute as pc  # noqa: PLC0415 - importing the package must not load it
 
-    now, before = (pc.greater(records[side], 0) for side in ("now", "before"))
-    seen: dict[tuple[str, str, int], list[int]] = {}
-    for row in records.filter(pc.xor(now, before)).to_pylist():
-        bounds = row["is_kraft"] and row["partition"] == 0
-        size = len(row["replicas"]) if bounds else 0
-        seen.setdefault(tuple(row[name] for name in _KEY), []).append(size)
-    is_as_large = {key: len(sizes) > 1 and len(set(sizes)) == 1 for key, sizes in seen.items()}
-    return {key[:2] for key, is_same in is_as_large.items() if not is_same}
+    is_its = (
+        pc.equal(rows[name], value) for name, value in zip(SNAPSHOT_KEY, seen.key, strict=True)
+    )
+    return rows.filter(pc.and_(*is_its))
 
 
-def _about(near: Snapshots, topics: DataFrame) -> dict[str, DataFrame]:
-    """What is said of these *topics*, and settings of more than a topic."""
-    is_named = F.broadcast(topics.withColumnRenamed("topic", "name"))
-    of_topics = near.configs.where("scope = 'topic'").join(is_named, ["cluster", "name"], "semi")
-    of_all = near.configs.where("scope != 'topic'")
-    return {
-        "topics": near.topics.join(F.broadcast(topics), _TOPICS.names, "semi"),
-        "configs": of_all.unionByName(of_topics),
-    }
-
-
-def _settled(spark: SparkSession, **frames: DataFrame) -> dict[str, Any]:
-    """The same few rows, computed."""
-    return {name: _local(frames[name], rows) for name, rows in collected(spark, frames).items()}
+def _restless(settings: pa.Table) -> set[str]:
+    """The clusters that have other settings now, of more than a topic."""
+    more = Counter[tuple[str | None, ...]]()
+    for row in settings.to_pylist():
+        if row["scope"] != "topic" and row["side"] in (NOW, BEFORE):
+            said = (row[name] for name in ("cluster", "scope", "name", "key", "value"))
+            more[tuple(said)] += 1 if row["side"] == NOW else -1
+    return {said[0] or "" for said, times in more.items() if times}
 
 
 def _local(frame: DataFrame, rows: pa.Table) -> DataFrame:
     """In one task: what is so little is joined and grouped without a shuffle."""
-    return frame.sparkSession.createDataFrame(rows, frame.schema).coalesce(1)
+    return frame.sparkSession.createDataFrame(rows.select(frame.columns), frame.schema).coalesce(1)
 
 
-def _of_each(records: pa.Table, calm: Iterable[History]) -> pa.Table:
-    """The rows of the calm clusters' snapshots that the *records* stand for."""
+def _of_each(rows: pa.Table, calm: Iterable[History]) -> pa.Table:
+    """The rows of the calm clusters, each with its snapshot for its side."""
     import pyarrow as pa  # noqa: PLC0415 - as above
-    import pyarrow.compute as pc  # noqa: PLC0415
 
-    compared = {history.cluster: _compared(history) for history in calm}
-    of_calm = records.filter(pc.is_in(records["cluster"], pa.array(sorted(compared))))
-    parts = []
-    for n, side in enumerate(_SIDES):
-        rows = of_calm.filter(pc.greater(of_calm[side], 0))
-        ids = [compared[cluster][n].snapshot_id for cluster in rows["cluster"].to_pylist()]
-        named = rows.append_column("snapshot_id", pa.array(ids, pa.string()))
-        parts.append(named.select(schemas.PARTITIONS.names))
-    return pa.concat_tables(parts)
+    names = {
+        (history.cluster, side): seen.snapshot_id
+        for history in calm
+        for side, seen in enumerate(_compared(history))
+    }
+    sides = zip(rows["cluster"].to_pylist(), rows["side"].to_pylist(), strict=True)
+    named = pa.array([names.get(each) for each in sides], pa.string())
+    return rows.append_column("snapshot_id", named).filter(named.is_valid())
+
+
+def _counted(spark: SparkSession, calm: Iterable[History], rows: pa.Table) -> DataFrame:
+    now = {history.cluster: history.asked[0].snapshot_id for history in calm}
+    told = [{"snapshot_id": now.get(row["cluster"]), **row} for row in rows.to_pylist()]
+    given = [[row[name] for name in _COUNTED.names] for row in told if row["snapshot_id"]]
+    return small_frame(spark, given, _COUNTED).coalesce(1)

@@ -8,20 +8,25 @@ and comes out as if all snapshots had been seen at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from understudy import schemas
-from understudy.frames import small_frame
+from understudy.columns import codes, differs
+from understudy.frames import arrow_conform, arrow_rows
 from understudy.questions.audit.ledger import History
 from understudy.questions.audit.rule_set import CATALOGUE
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _SUBJECT: Final = ("cluster", "topic", "partition", "broker_id", "rule")
-_STRETCH: Final = (*_SUBJECT, "first", "last", "snapshots")
+_STRETCH: Final = (*_SUBJECT, "first_snapshot", "last_snapshot", "snapshots")
 CONDITIONS: Final = tuple(rule.name for rule in CATALOGUE.values() if not rule.lookback)
 """Rules that can go on for a while; the others tell of something that happened."""
 
@@ -29,77 +34,95 @@ _NUMBERS: Final = T.StructType(
     [
         T.StructField("cluster", schemas.STRING),
         T.StructField("snapshot_id", schemas.STRING),
-        T.StructField("number", schemas.INT),
+        T.StructField("number", schemas.LONG),
         T.StructField("micros", schemas.LONG),
         T.StructField("next_micros", schemas.LONG),
     ]
 )
 
+Number = tuple[str, str, int, int | None, int | None]
+"""Cluster and snapshot, its number, when it was taken and when the next one was."""
 
-def numbers(spark: SparkSession, histories: Iterable[History]) -> DataFrame:
-    """The judged complete snapshots of each cluster, numbered, with when the next was taken."""
+
+def numbers(histories: Iterable[History]) -> list[Number]:
+    """The judged complete snapshots of each cluster, numbered."""
     rows = []
     for history in histories:
         taken = [*(seen.taken_at for seen in history.judged), None]
         rows += [
-            (history.cluster, seen.snapshot_id, n, seen.taken_at, taken[n])
-            for n, seen in enumerate(history.judged, 1)
+            (*seen.key, n, seen.taken_at, taken[n]) for n, seen in enumerate(history.judged, 1)
         ]
-    return small_frame(spark, rows, _NUMBERS)
+    return rows
 
 
-def found_in(findings: DataFrame, numbered: DataFrame) -> DataFrame:
+def found_in(findings: DataFrame) -> DataFrame:
     """What *findings* tell of conditions, each a stretch of one snapshot."""
-    number = F.broadcast(numbered.select("cluster", "snapshot_id", "number"))
     return (
         findings.where(F.col("rule").isin(*CONDITIONS))
         .where("silenced IS NULL")
-        .join(number, on=["cluster", "snapshot_id"], how="inner")
         .selectExpr(
             *("cluster", "topic", "partition"),
             # Which broker a partition's condition is about may change while it lasts.
             "IF(topic IS NULL, broker_id, NULL) AS broker_id",
-            *("rule", "number AS first", "number AS last", "1L AS snapshots"),
+            *("rule", "snapshot_id AS first_snapshot", "snapshot_id AS last_snapshot"),
+            "1L AS snapshots",
         )
-        .distinct()
     )
 
 
-def known_from(exposure: DataFrame, numbered: DataFrame) -> DataFrame:
-    """Intervals of an earlier run as stretches of the snapshots as they are numbered now."""
-    first = numbered.selectExpr("cluster", "snapshot_id AS first_snapshot", "number AS first")
-    last = numbered.selectExpr("cluster", "snapshot_id AS last_snapshot", "number AS last")
-    return (
-        exposure.join(F.broadcast(first), on=["cluster", "first_snapshot"], how="inner")
-        .join(F.broadcast(last), on=["cluster", "last_snapshot"], how="inner")
-        .select(*_STRETCH)
-    )
+def known_from(exposure: DataFrame) -> DataFrame:
+    """Intervals of an earlier run as stretches."""
+    return exposure.select(*_STRETCH)
 
 
-def exposure(stretches: DataFrame, numbered: DataFrame) -> DataFrame:
+def exposure(stretches: DataFrame, numbered: Sequence[Number]) -> DataFrame:
     """The stretches that touch, joined into intervals; null until: still so in the newest."""
-    by_subject = f"PARTITION BY {', '.join(_SUBJECT)} ORDER BY first"
-    far = f"max(last) OVER ({by_subject} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    begun = stretches.selectExpr(*_STRETCH, f"coalesce(first > {far} + 1, true) AS begins")
-    intervals = (
-        begun.selectExpr(*_STRETCH, f"count_if(begins) OVER ({by_subject}) AS interval")
-        .groupBy(*_SUBJECT, "interval")
-        .agg(F.min("first"), F.max("last"), F.sum("snapshots"))
-        .toDF(*_SUBJECT, "interval", "first", "last", "snapshots")
-    )
-    first = numbered.selectExpr(
-        "cluster", "number AS first", "snapshot_id AS first_snapshot", "micros"
-    )
-    last = numbered.selectExpr(
-        "cluster", "number AS last", "snapshot_id AS last_snapshot", "next_micros"
-    )
-    return schemas.conform(
-        intervals.join(F.broadcast(first), on=["cluster", "first"], how="inner")
-        .join(F.broadcast(last), on=["cluster", "last"], how="inner")
-        .selectExpr(
-            *_SUBJECT,
-            *("timestamp_micros(micros) AS since", "timestamp_micros(next_micros) AS until"),
-            *("snapshots", "first_snapshot", "last_snapshot"),
-        ),
-        schemas.EXPOSURE,
+    of_subjects = stretches.repartition(*_SUBJECT)
+    return of_subjects.mapInArrow(partial(_each_joined, numbered), schemas.EXPOSURE)
+
+
+def _each_joined(
+    numbered: Sequence[Number], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa  # noqa: PLC0415 - executors only
+
+    given = list(batches)
+    if given:
+        yield from joined(pa.Table.from_batches(given), numbered).to_batches()
+
+
+def joined(stretches: pa.Table, numbered: Sequence[Number]) -> pa.Table:
+    """As :func:`exposure` says it, of all the stretches of some subjects."""
+    import numpy as np  # noqa: PLC0415 - importing the package must not load it
+    import pyarrow as pa  # noqa: PLC0415
+
+    places = arrow_rows(numbered, _NUMBERS)
+    placed = stretches
+    for end in ("first", "last"):
+        number = places.select(["cluster", "snapshot_id", "number"]).rename_columns(
+            ["cluster", f"{end}_snapshot", end]
+        )
+        placed = placed.join(number, ["cluster", f"{end}_snapshot"], join_type="inner")
+    names = [*_SUBJECT, "first", "last"]
+    distinct = placed.group_by([*names, "snapshots"]).aggregate([])
+    rows = distinct.sort_by([(name, "ascending") for name in names])
+    first, last, count = (rows[name].to_numpy() for name in ("first", "last", "snapshots"))
+    subject = np.cumsum(differs(codes(rows[name]) for name in _SUBJECT))
+    # The last snapshot so far of each subject: none reaches as far as the next subject.
+    beyond = subject * (len(numbered) + 2)
+    far = np.maximum.accumulate(last + beyond)
+    begins = np.flatnonzero(np.append([True], first[1:] + beyond[1:] > far[:-1] + 1)[: len(first)])
+    ends = np.append(begins, len(first))[1:] - 1
+    intervals = rows.select(_SUBJECT).take(begins)
+    sums = np.add.reduceat(count, begins) if len(begins) else count
+    found = {"first": first[begins], "last": (far - beyond)[ends], "snapshots": sums}
+    for name, values in found.items():
+        intervals = intervals.append_column(name, pa.array(values, pa.int64()))
+    for end, told in (("first", "micros"), ("last", "next_micros")):
+        side = places.select(["cluster", "number", "snapshot_id", told]).rename_columns(
+            ["cluster", end, f"{end}_snapshot", told]
+        )
+        intervals = intervals.join(side, ["cluster", end], join_type="inner")
+    return arrow_conform(
+        intervals.rename_columns({"micros": "since", "next_micros": "until"}), schemas.EXPOSURE
     )

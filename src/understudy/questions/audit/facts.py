@@ -131,8 +131,11 @@ def brokers(snapshots: Snapshots, places: DataFrame, load: DataFrame | None) -> 
     return known if load is None else known.selectExpr("*", f"sum(leaders) {here} AS all_leaders")
 
 
-def load(snapshots: Snapshots, places: DataFrame) -> DataFrame:
-    """Per asked snapshot and broker, how many partitions it leads and follows, and how."""
+def load(snapshots: Snapshots, places: DataFrame, of_others: DataFrame | None = None) -> DataFrame:
+    """Per asked snapshot and broker, how many partitions it leads and follows, and how.
+
+    *of_others* is the same of partitions that *snapshots* does not have.
+    """
     judged = _judged(snapshots, places).where("is_asked AND has_state")
     replicas = judged.selectExpr(
         *SNAPSHOT_KEY,
@@ -140,9 +143,14 @@ def load(snapshots: Snapshots, places: DataFrame) -> DataFrame:
         "exists(replicas, r -> r != leader AND NOT array_contains(idle_replicas, r)) AS has_others",
         "explode(replicas) AS broker_id",
     )
-    return replicas.groupBy(*SNAPSHOT_KEY, "broker_id").agg(
+    key = (*SNAPSHOT_KEY, "broker_id")
+    counted = replicas.groupBy(*key).agg(
         *(F.expr(f"count_if({condition}) AS {name}") for name, condition in _LOAD.items())
     )
+    if of_others is None:
+        return counted
+    sums = (F.sum(name).alias(name) for name in _LOAD)
+    return counted.unionByName(of_others).groupBy(*key).agg(*sums)
 
 
 def whole(snapshots: Snapshots, places: DataFrame) -> DataFrame:

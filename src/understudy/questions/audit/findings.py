@@ -54,7 +54,7 @@ def findings(
     """What the asked snapshots of *places* break; *snapshots* also has those looked back at.
 
     Where *snapshots* only has the partitions in question, *standing* is what is known to be broken
-    by the others, and *load* what brokers have of all.
+    by the others, and *load* what brokers have of them.
     """
 
     def rows_of(subject: Subject, chosen: Sequence[Rule]) -> DataFrame:
@@ -64,9 +64,8 @@ def findings(
         if subject == "change":
             return facts.unexplained(told.divergences, places)
         if subject == "broker":
-            has_load = looks_at_load(rules)
-            of_all = facts.load(snapshots, places) if has_load and load is None else load
-            return facts.brokers(snapshots, places, of_all if has_load else None)
+            of_all = facts.load(snapshots, places, load) if _looks_at_load(rules) else None
+            return facts.brokers(snapshots, places, of_all)
         return facts.whole(snapshots, places)
 
     broken = [
@@ -89,7 +88,7 @@ def findings(
     return schemas.conform(with_racks, schemas.FINDINGS)
 
 
-def looks_at_load(rules: RuleSet) -> bool:
+def _looks_at_load(rules: RuleSet) -> bool:
     return any(name in rule.when for rule in rules.about("broker") for name in _LOAD_COLUMNS)
 
 

@@ -9,7 +9,7 @@ them as snapshots, never as partitions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from hashlib import sha256
 from itertools import groupby
 
@@ -47,12 +47,31 @@ class Seen:
 
 
 @dataclass(frozen=True)
+class Counts:
+    """How many findings there are about a snapshot, or several."""
+
+    errors: int = 0
+    warnings: int = 0
+    infos: int = 0
+    silenced: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.errors + self.warnings + self.infos + self.silenced
+
+    def __add__(self, more: Counts) -> Counts:
+        return Counts(*(a + b for a, b in zip(astuple(self), astuple(more), strict=True)))
+
+
+@dataclass(frozen=True)
 class Entry:
     """A snapshot that was judged: with which ones before it, and where the findings stand."""
 
     seen: Seen
     previous: tuple[str, ...]
     run: str
+    counts: Counts = Counts()
+    brokers_up: int | None = None
 
 
 @dataclass(frozen=True)
@@ -61,7 +80,7 @@ class Span:
 
     since: int | None
     until: int | None
-    again: bool
+    again: bool = False
 
     def has(self, seen: Seen) -> bool:
         """A snapshot that does not know its time is in every span."""

@@ -7,8 +7,9 @@ is held against the outcome.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame
@@ -29,6 +30,8 @@ from understudy.sql import text
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Key = tuple[str, str]
 
 _TABLES: Final = {
     "events": schemas.EVENTS,
@@ -59,17 +62,19 @@ def told(
     snapshots: Snapshots,
     history: Sequence[Listed] | None = None,
     followed: DataFrame | None = None,
+    asked: Collection[Key] | None = None,
 ) -> History:
     """All there is to tell, computed once; the caller closes it.
 
     *history* is the list of the snapshots, where the caller knows it better than these tell.
     *followed* is what :func:`~understudy.questions.history.feed.followed_brokers` says of all
-    partitions, where *snapshots* only has those that something may have become of.
+    other partitions, where *snapshots* only has those that something may have become of.
+    Only what the *asked* snapshots show is told, if they are given.
     """
     if snapshots.rows is None or snapshots.rows > FEW_ROWS:
-        done = kept(_passed(snapshots, history, followed))
+        done = kept(_passed(snapshots, history, followed, asked))
     else:
-        done = _told_here(snapshots, history, followed)
+        done = _told_here(snapshots, history, followed, asked)
     return History(**{name: _table(done, name) for name in _TABLES}, held=done)
 
 
@@ -108,17 +113,21 @@ def _passed(
     snapshots: Snapshots,
     history: Sequence[Listed] | None = None,
     followed: DataFrame | None = None,
+    asked: Collection[Key] | None = None,
 ) -> DataFrame:
-    return feed(snapshots, history, followed).mapInArrow(_tell, _OUTPUT)
+    return feed(snapshots, history, followed).mapInArrow(partial(_tell, asked), _OUTPUT)
 
 
 def _told_here(
-    snapshots: Snapshots, history: Sequence[Listed] | None, followed: DataFrame | None
+    snapshots: Snapshots,
+    history: Sequence[Listed] | None,
+    followed: DataFrame | None,
+    asked: Collection[Key] | None,
 ) -> DataFrame:
     import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
 
     known = listed(snapshots.snapshots) if history is None else history
-    rows = _batches(_rows(few.bursts(snapshots, known, followed)))
+    rows = _batches(_rows(few.bursts(snapshots, known, followed), asked))
     return snapshots.snapshots.sparkSession.createDataFrame(pa.Table.from_batches(rows), _OUTPUT)
 
 
@@ -127,8 +136,10 @@ def _table(done: DataFrame, name: str) -> DataFrame:
     return schemas.conform(found, _TABLES[name])
 
 
-def _tell(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    return _batches(_rows(bursts(batches)))
+def _tell(
+    asked: Collection[Key] | None, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    return _batches(_rows(bursts(batches), asked))
 
 
 def _batches(told: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
@@ -145,12 +156,16 @@ def _batches(told: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
-def _rows(found: Iterable[tuple[str, Burst]]) -> Iterator[dict[str, Any]]:
+def _rows(
+    found: Iterable[tuple[str, Burst]], asked: Collection[Key] | None
+) -> Iterator[dict[str, Any]]:
     for cluster, burst in found:
         events = derived(burst.whole)
         compared = compare(burst, events)
         for step, each in zip(burst.steps, compared, strict=True):
             key = {"cluster": cluster, "snapshot_id": step.new.snapshot["snapshot_id"]}
+            if asked is not None and tuple(key.values()) not in asked:
+                continue
             shown = shown_by(each, events, compared)
             of_tables = {
                 "events": [_event(seq, events[seq - 1]) for seq in shown],

@@ -58,8 +58,8 @@ def feed(
     """Rows for :func:`bursts`: those of one burst in one partition, one interval after the other.
 
     *history* is the list of the snapshots, where the caller knows it better than these tell.
-    *followed* is what :func:`followed_brokers` says of all partitions, where *snapshots* only has
-    those that something may have become of.
+    *followed* is what :func:`followed_brokers` says of all other partitions, where *snapshots* only
+    has those that something may have become of.
     """
     spark = snapshots.snapshots.sparkSession
     numbers = numbered(spark, listed(snapshots.snapshots) if history is None else history)
@@ -126,13 +126,15 @@ def _partitions(
     )
 
 
-def followed_brokers(partitions: DataFrame) -> DataFrame:
-    """Per snapshot the brokers that are in sync with somebody else about some partition."""
-    return (
-        partitions.where(f"size(isr) > 1 AND leader <> {NO_LEADER}")
-        .selectExpr(*SNAPSHOT_KEY, "explode(isr) AS broker_id")
-        .distinct()
+def followed_brokers(partitions: DataFrame, of_others: DataFrame | None = None) -> DataFrame:
+    """Per snapshot the brokers that are in sync with somebody else about some partition.
+
+    With those *of_others*, partitions that are not among these.
+    """
+    found = partitions.where(f"size(isr) > 1 AND leader <> {NO_LEADER}").selectExpr(
+        *SNAPSHOT_KEY, "explode(isr) AS broker_id"
     )
+    return (found if of_others is None else found.unionByName(of_others)).distinct()
 
 
 def may_change(row: str) -> str:
@@ -152,7 +154,7 @@ def _known(settled: Snapshots, numbers: DataFrame, followed: DataFrame | None) -
     """
     broker = struct(**{name: name for name in BROKER})
     setting = struct(**{name: name for name in SETTING})
-    followed = followed_brokers(settled.partitions) if followed is None else followed
+    followed = followed_brokers(settled.partitions, followed)
     found = {
         "brokers": settled.brokers.selectExpr(*SNAPSHOT_KEY, f"{broker} AS found"),
         "settings": settled.configs.where(DECISIVE).selectExpr(

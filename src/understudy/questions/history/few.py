@@ -48,7 +48,7 @@ def bursts(
         "settings": settled.configs.where(DECISIVE),
         "topics": settled.topics,
         "partitions": settled.partitions,
-        "followed": followed_brokers(snapshots.partitions) if followed is None else followed,
+        "followed": followed_brokers(snapshots.partitions, followed),
     }
     tables = {name: _by_snapshot(table) for name, table in collected(spark, frames).items()}
     for cluster, listed in groupby(history, attrgetter("cluster")):

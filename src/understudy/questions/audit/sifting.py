@@ -1,0 +1,380 @@
+"""One pass over the newest snapshots of clusters, which lets through what is in question.
+
+A partition that is as it was, in sync with brokers that are all there, with nothing left to be done
+about it, is only counted: how many such partitions each broker holds and leads. All others come
+through, and with them what is said of their topics. Rows of one topic are looked at together, as
+whole columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial, reduce
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from understudy import schemas
+from understudy.columns import codes, differs
+from understudy.controller.kraft.partitions import MIGRATING, UNASSIGNED
+from understudy.frames import arrow_schema_of
+from understudy.names import SNAPSHOT_KEY
+from understudy.snapshot import Snapshots
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    Flags = NDArray[np.bool_]
+    Numbers = NDArray[np.int64]
+
+NOW, BEFORE, EARLIER = range(3)
+PLACES: Final = T.StructType(
+    [
+        *(T.StructField(name, schemas.STRING) for name in SNAPSHOT_KEY),
+        T.StructField("side", schemas.INT),
+    ]
+)
+
+COUNTED: Final = "counted"
+_TABLE: Final = "table_name"
+_COLUMNS: Final = {
+    name: [column for column in schemas.SNAPSHOT_TABLES[name].names if column != "snapshot_id"]
+    for name in ("partitions", "topics", "configs")
+}
+TABLES: Final = tuple(_COLUMNS)
+_RECORD: Final = [name for name in _COLUMNS["partitions"] if name not in schemas.TOPICS.names]
+COUNTS: Final = ("held", "leaders", "preferred", "preferred_led", "shared_led", "accompanied")
+"""Partitions by what a broker is to them; accompanied is one that others are in sync with, too."""
+
+
+def _all_columns(*more: T.StructField) -> T.StructType:
+    """Of all the tables, each name once, beside the name of the table and the side."""
+    fields = [T.StructField(_TABLE, schemas.STRING), PLACES["side"]]
+    fields += [field for name in _COLUMNS for field in schemas.SNAPSHOT_TABLES[name]]
+    named = {field.name: field for field in fields if field.name != "snapshot_id"}
+    return T.StructType([*named.values(), *more])
+
+
+_ROWS: Final = _all_columns()
+_SIFTED: Final = _all_columns(
+    T.StructField("broker_id", schemas.INT),
+    *(T.StructField(name, schemas.LONG) for name in COUNTS),
+)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What the partitions of a cluster are looked at with."""
+
+    is_kraft: bool
+    steady: frozenset[int]
+    """The brokers that are there all the time."""
+    directories: frozenset[tuple[int, str]]
+    """Those that brokers have online."""
+
+
+def sifted(there: Snapshots, places: DataFrame, clusters: Mapping[str, Cluster]) -> DataFrame:
+    """Rows of several tables in one; see :func:`rows_of`. *places* names the snapshots by side."""
+    topic = F.expr("IF(scope = 'topic', name, NULL)")
+    tables = {**there.tables(), "configs": there.configs.withColumn("topic", topic)}
+    placed = (
+        tables[name]
+        .join(F.broadcast(places), list(SNAPSHOT_KEY))
+        .withColumn(_TABLE, F.lit(name))
+        .drop("snapshot_id")
+        for name in TABLES
+    )
+    rows = reduce(lambda some, more: some.unionByName(more, allowMissingColumns=True), placed)
+    of_topics = rows.select(*_ROWS.names).repartition("cluster", "topic")
+    return of_topics.mapInArrow(partial(_sift, clusters), _SIFTED)
+
+
+def rows_of(table: str, found: pa.Table) -> pa.Table:
+    """The rows of a table, or those that are counted, in what is sifted.
+
+    Of topics and their settings there is what belongs to partitions in question, with a side for
+    the snapshot; of all other settings everything.
+    """
+    import pyarrow.compute as pc  # noqa: PLC0415 - importing the package must not load it
+
+    counted = ["cluster", "broker_id", *COUNTS]
+    names = ["side", *_COLUMNS[table]] if table in _COLUMNS else counted
+    return found.filter(pc.equal(found[_TABLE], table)).select(names)
+
+
+# --- On executors --------------------------------------------------------------------------------
+
+
+def _sift(
+    clusters: Mapping[str, Cluster], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    import numpy as np  # noqa: PLC0415 - executors only
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    given = list(batches)
+    if not given:
+        return
+    rows = pa.Table.from_batches(given)
+    # What is said of one topic has one number, and so has what is said of none.
+    topic = codes(rows["topic"])
+    group = codes(rows["cluster"]) * (topic.max(initial=0) + 2) + topic + 1
+    side = rows["side"].to_numpy()
+    is_of = {name: pc.equal(rows[_TABLE], name).to_numpy() for name in TABLES}
+    changed = [
+        _changed(rows.select(_COLUMNS[name]), group, side, np.flatnonzero(is_of[name]))
+        for name in ("topics", "configs")
+    ]
+    # How far a deletion has come is seen partition by partition.
+    queued = group[pc.fill_null(rows["queued_for_deletion"], False).to_numpy()]
+
+    at = np.flatnonzero(is_of["partitions"])
+    at = at[np.lexsort((side[at], rows["partition"].take(at).to_numpy(), group[at]))]
+    partitions = _Partitions(rows.take(at), group[at], clusters)
+    whole = np.concatenate([*changed, queued, partitions.grown()])
+    in_question = partitions.is_changed | ~partitions.is_plain | np.isin(group[at], whole)
+    named = np.concatenate([whole, group[at[in_question]]])
+    comes_through = np.isin(group, named) | (topic < 0)
+    comes_through[at] = in_question
+    yield from _out(rows.filter(pa.array(comes_through)))
+    yield from _out(partitions.counted(~in_question & (side[at] == NOW)))
+
+
+def _out(rows: pa.Table) -> list[pa.RecordBatch]:
+    """*rows* with all the columns there are; those they lack are empty."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    schema = arrow_schema_of(_SIFTED)
+    columns = {field.name: pa.nulls(rows.num_rows, field.type) for field in schema}
+    columns |= dict(zip(rows.column_names, rows.columns, strict=True))
+    batches: list[pa.RecordBatch] = pa.table(columns).select(schema.names).cast(schema).to_batches()
+    return batches
+
+
+def _changed(rows: pa.Table, group: Numbers, side: Numbers, at: Numbers) -> Numbers:
+    """The groups whose *rows*, at these places, are not the same now and before."""
+    import numpy as np  # noqa: PLC0415
+
+    at = at[side[at] != EARLIER]
+    columns = [codes(column) for column in rows.take(at).columns]
+    order = np.lexsort(columns)
+    starts = np.flatnonzero(differs(column[order] for column in columns))
+    more = np.where(side[at][order] == NOW, 1, -1)
+    is_same = np.add.reduceat(more, starts) == 0 if len(at) else starts == 0
+    found: Numbers = group[at][order][starts[~is_same]]
+    return found
+
+
+@dataclass(frozen=True)
+class _Partitions:
+    """Rows of partitions, those of one partition together, by side."""
+
+    rows: pa.Table
+    group: Numbers
+    clusters: Mapping[str, Cluster]
+
+    @cached_property
+    def _side(self) -> Numbers:
+        return self.rows["side"].to_numpy()  # type: ignore[no-any-return]
+
+    @cached_property
+    def _partition(self) -> Numbers:
+        """The number of a row's partition in these rows."""
+        import numpy as np  # noqa: PLC0415
+
+        return np.cumsum(differs([self.group, self.rows["partition"].to_numpy()])) - 1
+
+    @cached_property
+    def _cluster(self) -> Numbers:
+        """The number of a row's cluster, in the order of their names in :attr:`_names`."""
+        return codes(self.rows["cluster"])
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return list(self.rows["cluster"].unique().to_pylist())
+
+    @cached_property
+    def _is_first_of_kraft(self) -> Flags:
+        """The first partition of a topic bounds its min ISR, for KRaft."""
+        import numpy as np  # noqa: PLC0415
+
+        is_kraft = np.array([self.clusters[name].is_kraft for name in self._names], dtype=bool)
+        found: Flags = is_kraft[self._cluster] & (self.rows["partition"].to_numpy() == 0)
+        return found
+
+    def _any(self, flags: Flags) -> Flags:
+        """Of each partition, by number, whether any of its rows is one of these."""
+        import numpy as np  # noqa: PLC0415
+
+        return np.bincount(self._partition, flags) > 0
+
+    @cached_property
+    def is_changed(self) -> Flags:
+        """Of each row whether its partition is not the same in all three snapshots."""
+        import numpy as np  # noqa: PLC0415
+
+        is_other = differs(codes(self.rows[name]) for name in _RECORD)
+        is_other &= ~differs([self._partition])
+        is_there_always = np.bincount(self._partition) == len((NOW, BEFORE, EARLIER))
+        found: Flags = (self._any(is_other) | ~is_there_always)[self._partition]
+        return found
+
+    def grown(self) -> Numbers:
+        """Groups that decide about each other: others are there now, or another first one."""
+        import numpy as np  # noqa: PLC0415
+
+        sizes = _sizes(self.rows["replicas"]) * self._is_first_of_kraft + 1
+        now, before = (
+            np.bincount(self._partition, sizes * (self._side == side)) for side in (NOW, BEFORE)
+        )
+        found: Numbers = self.group[(now != before)[self._partition]]
+        return found
+
+    @cached_property
+    def is_plain(self) -> Flags:
+        """Of each row whether nothing but what it was before can become of it."""
+        import numpy as np  # noqa: PLC0415
+        import pyarrow.compute as pc  # noqa: PLC0415
+
+        rows = self.rows
+        size = _sizes(rows["replicas"])
+        found: Flags = ~self._is_first_of_kraft & (size > 0) & (size == _sizes(rows["isr"]))
+        for pending in ("adding", "removing", "offline_dirs"):
+            found &= _sizes(rows[pending]) == 0
+        known = pc.and_(rows["has_state"], pc.greater_equal(rows["leader"], 0))
+        found &= pc.fill_null(known, False).to_numpy()
+        # From here on replicas and ISR of each are as many.
+        at = np.flatnonzero(found)
+        held = _Held(rows.take(at), self._cluster[at])
+        found[at] &= held.is_led_in_sync & held.are_all_among(self._steady)
+        found[at] &= held.has_directories(self._directories)
+        return found
+
+    @cached_property
+    def _steady(self) -> Numbers:
+        import numpy as np  # noqa: PLC0415
+
+        of_all = (
+            (np.int64(number) << _BROKER_BITS) + np.fromiter(self.clusters[name].steady, np.int64)
+            for number, name in enumerate(self._names)
+        )
+        return np.concatenate([np.array([], np.int64), *of_all])
+
+    @cached_property
+    def _directories(self) -> list[str]:
+        return [
+            f"{(number << _BROKER_BITS) + broker} {directory}"
+            for number, name in enumerate(self._names)
+            for broker, directory in self.clusters[name].directories
+        ]
+
+    def counted(self, chosen: Flags) -> pa.Table:
+        """By broker, how many of the *chosen* plain partitions it holds, leads and so on."""
+        import numpy as np  # noqa: PLC0415
+        import pyarrow as pa  # noqa: PLC0415
+
+        at = np.flatnonzero(chosen)
+        held = _Held(self.rows.take(at), self._cluster[at])
+        brokers = np.unique(held.replica)
+
+        def times(found: Numbers) -> Numbers:
+            return np.bincount(np.searchsorted(brokers, found), minlength=len(brokers))
+
+        first = held.replica[np.flatnonzero(differs([held.owner]))] if len(at) else held.leader
+        counts = {
+            "held": held.replica,
+            "leaders": held.leader,
+            "preferred": first,
+            "preferred_led": first[first == held.leader],
+            "shared_led": held.leader[held.size > 1],
+            "accompanied": held.replica[(held.size > 1)[held.owner]],
+        }
+        return pa.table(
+            {
+                _TABLE: [COUNTED] * len(brokers),
+                "cluster": [self._names[number] for number in brokers >> _BROKER_BITS],
+                "broker_id": brokers & ((1 << _BROKER_BITS) - 1),
+                **{name: times(counts[name]) for name in COUNTS},
+            }
+        )
+
+
+_BROKER_BITS: Final = 32  # of a broker and the number of its cluster in one number
+
+
+class _Held:
+    """Partitions that have as many ISR members as replicas, replica by replica."""
+
+    def __init__(self, rows: pa.Table, cluster: Numbers) -> None:
+        import numpy as np  # noqa: PLC0415
+
+        def brokers(column: str, numbers: Numbers) -> Numbers:
+            values = rows[column].combine_chunks()
+            ids = values if column == "leader" else values.flatten()
+            found: Numbers = (numbers << _BROKER_BITS) + ids.to_numpy().astype(np.int64)
+            return found
+
+        self._rows = rows
+        self.size = _sizes(rows["replicas"])
+        self.owner = np.repeat(np.arange(rows.num_rows), self.size)
+        """Of each replica, the number of the partition."""
+        self.replica = brokers("replicas", cluster[self.owner])
+        self.leader = brokers("leader", cluster)
+        self._member = brokers("isr", cluster[self.owner])
+
+    @property
+    def is_led_in_sync(self) -> Flags:
+        """Whether each has its replicas for ISR members, each once, and one of them for leader."""
+        import numpy as np  # noqa: PLC0415
+
+        replicas = self.replica[np.lexsort((self.replica, self.owner))]
+        members = self._member[np.lexsort((self._member, self.owner))]
+        is_single = differs([self.owner, replicas])
+        is_leader = self.replica == self.leader[self.owner]
+        return self._all((replicas == members) & is_single) & ~self._all(~is_leader)
+
+    def are_all_among(self, brokers: Numbers) -> Flags:
+        import numpy as np  # noqa: PLC0415
+
+        return self._all(np.isin(self.replica, brokers))
+
+    def has_directories(self, online: Sequence[str]) -> Flags:
+        """Whether no directory of each is known to be offline."""
+        import numpy as np  # noqa: PLC0415
+        import pyarrow as pa  # noqa: PLC0415
+        import pyarrow.compute as pc  # noqa: PLC0415
+
+        sizes = _sizes(self._rows["directories"])
+        found: Flags = (sizes == 0) | (sizes == self.size)
+        at = np.flatnonzero(found & (sizes > 0))
+        named = self._rows["directories"].take(at).combine_chunks().flatten()
+        is_here = np.isin(self.owner, at)
+        brokers = pa.array(self.replica[is_here]).cast(pa.string())
+        placed = pc.binary_join_element_wise(brokers, named, " ")
+        is_online = pc.or_(
+            pc.is_in(placed, pa.array(online, pa.string())),
+            pc.is_in(named, pa.array([UNASSIGNED, MIGRATING])),
+        )
+        everywhere = np.ones(len(self.owner), dtype=bool)
+        everywhere[is_here] = is_online.to_numpy(zero_copy_only=False)
+        found &= self._all(everywhere)
+        return found
+
+    def _all(self, flags: Flags) -> Flags:
+        """Of each partition, whether all of its replicas are among these."""
+        import numpy as np  # noqa: PLC0415
+
+        found: Flags = np.bincount(self.owner, ~flags, minlength=len(self.size)) == 0
+        return found
+
+
+def _sizes(lists: pa.ChunkedArray) -> Numbers:
+    """How long each list is; of none that are unknown, it is none."""
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    return pc.fill_null(pc.list_value_length(lists), 0).to_numpy()  # type: ignore[no-any-return]
