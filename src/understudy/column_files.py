@@ -4,6 +4,8 @@ Each attempt of a task writes hidden files, which no reader of Parquet opens, an
 them; those of the attempts that Spark takes are given their names at the end. So a task that is
 lost, run again or run twice leaves nothing that counts.
 
+Of tables of few rows the rows themselves are told, for Spark to finish and write.
+
 Files are written as local ones: where the tables go to another file system, or Spark is connected
 to from elsewhere, Spark writes the rows itself.
 """
@@ -11,17 +13,19 @@ to from elsewhere, Spark writes the rows itself.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from understudy.columns import Pass, Teller, arrow_schema
+from understudy.columns import Pass, Teller, arrow_schema, decoded, packed, unpacked
 from understudy.errors import UsageError
 from understudy.local_tables import HIDDEN, NAMED, SUFFIX
 from understudy.names import PARTITION_KEY
+from understudy.schemas import TABLES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +35,7 @@ _WRITTEN: Final = T.StructType(
         T.StructField("name", T.StringType()),
         T.StructField("file", T.StringType()),
         T.StructField("rows", T.LongType()),
+        T.StructField("packed", T.BinaryType()),  # in place of a file
     ]
 )
 
@@ -46,12 +51,24 @@ def make(folders: Iterable[str]) -> None:
         Path(folder).mkdir(parents=True)
 
 
-def write(made: Pass, folders: Mapping[str, str]) -> dict[str, int]:
-    """Write what *made* makes of each table into its folder; the rows of each."""
-    own = {name: folders[name] for name in sorted(made.names)}
-    written = made.rows.mapInArrow(partial(_write, made.tell, own), _WRITTEN).toArrow()
+class Written(NamedTuple):
+    """What became of the tables of a pass: the rows of files, and what Spark has to write."""
+
+    counts: dict[str, int]
+    finished: dict[str, DataFrame]
+
+
+def write(made: Pass, folders: Mapping[str, str]) -> Written:
+    """Write what *made* makes of each table into its folder."""
+    few = made.names & made.finished.keys()
+    own = {name: folders[name] for name in sorted(made.names - few)}
+    written = made.rows.mapInArrow(partial(_write, made.tell, own, few), _WRITTEN).toArrow()
     counts = dict.fromkeys(own, 0)
-    for name, file, rows in zip(*written.to_pydict().values(), strict=True):
+    told = {name: [arrow_schema(name).empty_table()] for name in few}
+    for name, file, rows, part in zip(*written.to_pydict().values(), strict=True):
+        if part is not None:
+            told[name].append(unpacked(part))
+            continue
         hidden = Path(own[name], HIDDEN + file)
         if not hidden.exists():
             raise UsageError(
@@ -62,7 +79,17 @@ def write(made: Pass, folders: Mapping[str, str]) -> dict[str, int]:
         counts[name] += rows
     for lost in (lost for folder in own.values() for lost in Path(folder).glob(f"{HIDDEN}*")):
         lost.unlink(missing_ok=True)
-    return counts
+    spark = made.rows.sparkSession
+    return Written(
+        counts,
+        {name: made.finished[name](_frame(spark, name, parts)) for name, parts in told.items()},
+    )
+
+
+def _frame(spark: SparkSession, name: str, parts: Iterable[pa.Table]) -> DataFrame:
+    import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
+
+    return spark.createDataFrame(pa.concat_tables(parts), TABLES[name])
 
 
 def write_nothing(name: str, folder: str) -> None:
@@ -72,7 +99,10 @@ def write_nothing(name: str, folder: str) -> None:
 
 
 def _write(
-    tell: Teller, folders: Mapping[str, str], batches: Iterator[pa.RecordBatch]
+    tell: Teller,
+    folders: Mapping[str, str],
+    few: Collection[str],
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa  # noqa: PLC0415 - executors only
 
@@ -86,11 +116,13 @@ def _write(
             Path(folders[name]).mkdir(parents=True, exist_ok=True)
             part = rows.slice(start, ROWS_PER_FILE)
             _write_file(part, f"{folders[name]}/{HIDDEN}{file}")
-            told = {"name": [name], "file": [file], "rows": [part.num_rows]}
-            yield pa.RecordBatch.from_pydict(told)
+            yield _told(name, part.num_rows, file=file)
 
     waiting = dict.fromkeys(folders, 0)
-    for name, batch in tell(batches, folders.keys()):
+    for name, batch in tell(batches, {*folders, *few}):
+        if name in few:
+            yield _told(name, batch.num_rows, packed=packed(decoded(batch)))
+            continue
         held[name].append(batch)
         waiting[name] += batch.num_rows
         if waiting[name] >= ROWS_PER_FILE:
@@ -98,6 +130,21 @@ def _write(
             waiting[name] = 0
     for name in (name for name, left in held.items() if left):
         yield from files(name)
+
+
+def _told(
+    name: str, rows: int, *, file: str | None = None, packed: bytes | None = None
+) -> pa.RecordBatch:
+    import pyarrow as pa  # noqa: PLC0415 - executors only
+
+    return pa.record_batch(
+        {
+            "name": pa.array([name], pa.string()),
+            "file": pa.array([file], pa.string()),
+            "rows": pa.array([rows], pa.int64()),
+            "packed": pa.array([packed], pa.binary()),
+        }
+    )
 
 
 def _write_file(rows: pa.Table, path: str) -> None:

@@ -11,11 +11,12 @@ from contextlib import suppress
 from functools import cache, lru_cache, partial
 from queue import Empty, Queue
 from threading import Thread
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import DataFrame
 
-from understudy.schemas import REPLAY_TABLES
+from understudy.schemas import TABLES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,15 +33,25 @@ Teller = Callable[[Iterator["pa.RecordBatch"], Collection[str]], Told]
 
 
 class Pass(NamedTuple):
-    """One pass over *rows* that makes those of several tables, as far as they are wanted."""
+    """One pass over *rows* that makes those of several tables, as far as they are wanted.
+
+    The rows of some tables are few, and not quite those that are written: what is told of them
+    comes back, and Spark makes the tables of it.
+    """
 
     rows: DataFrame
     names: frozenset[str]
     tell: Teller
+    finished: Mapping[str, Callable[[DataFrame], DataFrame]] = MappingProxyType({})
 
     def table(self, name: str) -> DataFrame:
         """The rows of one of the tables, for Spark to go on with."""
-        return self.rows.mapInArrow(partial(_only, self.tell, name), REPLAY_TABLES[name])
+        told = self.rows.mapInArrow(partial(_only, self.tell, name), TABLES[name])
+        return self.finished.get(name, _as_it_is)(told)
+
+
+def _as_it_is(told: DataFrame) -> DataFrame:
+    return told
 
 
 def _only(tell: Teller, name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -88,10 +99,10 @@ class _NobodyListensError(Exception):
 
 @cache
 def arrow_schema(name: str) -> pa.Schema:
-    """The schema of one of the tables of a replay."""
+    """The schema of one of the tables."""
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - executors only
 
-    return to_arrow_schema(REPLAY_TABLES[name], timezone="UTC")
+    return to_arrow_schema(TABLES[name], timezone="UTC")
 
 
 def rows_of(name: str, count: int, columns: Mapping[str, Any]) -> pa.RecordBatch:
@@ -138,6 +149,23 @@ def decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
         for column in batch.columns
     ]
     return pa.RecordBatch.from_arrays(columns, batch.schema.names)
+
+
+def packed(batch: pa.RecordBatch) -> bytes:
+    """A batch as one value of a row, which Spark hands on as it is."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
+
+
+def unpacked(value: bytes | pa.Buffer) -> pa.Table:
+    import pyarrow as pa  # noqa: PLC0415
+
+    return pa.ipc.open_stream(value).read_all()
 
 
 def gathered(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

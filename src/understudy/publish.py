@@ -34,7 +34,6 @@ from understudy.columns import Pass
 from understudy.frames import Tables, arrow_rows, small_frame
 from understudy.names import PARTITION_KEY
 from understudy.published import (
-    TABLES,
     TOMBSTONES,
     Published,
     check_versions,
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
 
 # Writing and reading go together for those who use them.
 __all__ = [
-    "TABLES",
     "TOMBSTONES",
     "WRITERS",
     "Published",
@@ -235,18 +233,16 @@ def _write_all(
 ) -> dict[str, int]:
     tag = f"publish {run.run_id}"
     finished = on_table or _nobody_told
-    passes: Sequence[Pass] = ()
-    at_hand: Mapping[str, pa.Table] = {}
-    beside_passes: Callable[[str], DataFrame | None] = tables.__getitem__
-    if isinstance(tables, Tables) and writes_to(spark, root):
-        passes, at_hand, beside_passes = tables.passes, tables.at_hand, tables.beside_passes
-    passed = sorted({name for each in passes for name in each.names})
+    given = _for_writers(tables, are_here=writes_to(spark, root))
+    passes, at_hand = given.passes, given.at_hand
+    come_back = {name for each in passes for name in each.finished}
+    passed = sorted({name for each in passes for name in each.names} - come_back)
     folders = {name: run_folder(local_paths.plain(root), name, run.run_id) for name in passed}
     column_files.make(folders.values())
 
     @inheritable_thread_target(spark)
     def planned(name: str) -> DataFrame | None:
-        table = None if name in at_hand else beside_passes(name)
+        table = None if name in at_hand else given.beside_passes(name)
         return None if table is None else _conformed(name, table)
 
     @inheritable_thread_target(spark)
@@ -264,9 +260,18 @@ def _write_all(
         return {}
 
     def written_here(name: str, rows: pa.Table) -> dict[str, int]:
-        local_tables.write(rows, TABLES[name], run_folder(root, name, run.run_id))
+        local_tables.write(rows, schemas.TABLES[name], run_folder(root, name, run.run_id))
         finished(name)
         return {name: rows.num_rows}
+
+    def written_in_pass(each: Pass) -> dict[str, int]:
+        done = column_files.write(each, folders)
+        some = {name: _conformed(name, table) for name, table in done.finished.items()}
+        for name in some.keys() & frames.keys():
+            written(name, some.pop(name).unionAll(frames[name]))
+        for name, table in some.items():
+            done.counts.update(written_here(name, table.toArrow()))
+        return done.counts
 
     with ThreadPoolExecutor(threads, thread_name_prefix="publish") as pool:
         # All of them before the first is written: a frame made from SQL text makes views and drops
@@ -274,8 +279,10 @@ def _write_all(
         made = zip(tables, pool.map(planned, tables), strict=True)
         frames = {name: table for name, table in made if table is not None}
         works = [partial(written_here, name, rows) for name, rows in at_hand.items()]
-        works += [partial(column_files.write, each, folders) for each in passes]
-        works += [partial(written, name, table) for name, table in frames.items()]
+        works += [partial(written_in_pass, each) for each in passes]
+        works += [
+            partial(written, name, table) for name, table in frames.items() if name not in come_back
+        ]
         writing = [pool.submit(tagged, work) for work in works]
         try:
             wait(writing, return_when=FIRST_EXCEPTION)
@@ -285,13 +292,17 @@ def _write_all(
             pool.shutdown(wait=False, cancel_futures=True)
             _interrupt(spark, tag, writing)
             raise
-    counted = Counter(dict.fromkeys(tables, 0))
-    for done in writing:
-        counted.update(done.result())
-    for name in (name for name in folders if name not in frames and not counted[name]):
+    counted = sum((Counter(done.result()) for done in writing), Counter())
+    for name in folders.keys() - frames.keys() - counted.keys():
         column_files.write_nothing(name, folders[name])
     # Of tables that Spark wrote, whatever else wrote to them.
-    return {**counted, **_counted(spark, root, run, frames)}
+    return {**dict.fromkeys(tables, 0), **counted, **_counted(spark, root, run, frames)}
+
+
+def _for_writers(tables: Mapping[str, DataFrame], *, are_here: bool) -> Tables:
+    """The tables; where Spark has to write all of them, every row as one of Spark's."""
+    given = tables if isinstance(tables, Tables) else Tables({}).beside(tables)
+    return given if are_here else given.each(lambda _, table: table)
 
 
 def _counted(
@@ -316,7 +327,7 @@ def _counted(
 
 
 def _conformed(name: str, table: DataFrame) -> DataFrame:
-    schema = TABLES.get(name)
+    schema = schemas.TABLES.get(name)
     return table if schema is None else schemas.conform(table, schema)
 
 

@@ -22,13 +22,6 @@ from understudy.errors import BadInputError
 from understudy.frames import small_frame
 from understudy.session import writes_to
 
-TABLES: Final[dict[str, T.StructType]] = {
-    **schemas.SNAPSHOT_TABLES,
-    **schemas.REPLAY_TABLES,
-    **schemas.QUESTION_TABLES,
-    "quarantine": schemas.QUARANTINE,
-}
-
 TOMBSTONES: Final = T.StructType(
     [
         T.StructField("run_id", schemas.STRING),
@@ -187,7 +180,7 @@ def register_views(spark: SparkSession, root: str) -> list[str]:
     for row in runs.select("run_id", F.map_keys("row_counts").alias("tables")).collect():
         for table in row.tables:
             wrote.setdefault(table, []).append(row.run_id)
-    known = sorted(set(wrote) & set(TABLES))
+    known = sorted(set(wrote) & set(schemas.TABLES))
     for table in known:
         rows = (
             read(spark, root, table)
@@ -235,9 +228,11 @@ def notes_of(spark: SparkSession, root: str, run_id: str) -> list[str]:
 
 
 def _schema_of(table: str) -> T.StructType:
-    if table not in TABLES:
-        raise BadInputError(f"no table is called {table!r}; there are {', '.join(sorted(TABLES))}")
-    return TABLES[table]
+    if table not in schemas.TABLES:
+        raise BadInputError(
+            f"no table is called {table!r}; there are {', '.join(sorted(schemas.TABLES))}"
+        )
+    return schemas.TABLES[table]
 
 
 def _exists(spark: SparkSession, path: str) -> bool:

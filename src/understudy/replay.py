@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -63,6 +63,7 @@ class Replay:
     replayed: int  # scenarios, counted over all snapshots
     held: tuple[DataFrame, ...]
     accepted: DataFrame  # the keys of the snapshots that can be replayed
+    in_columns: columnar.LaidOut | None = None  # all of it, where the columnar form takes all
 
     @property
     def quarantine(self) -> DataFrame:
@@ -112,7 +113,8 @@ def replay(
     found = _matched(asked, every)
     if snapshots.rows is not None and snapshots.rows * len(asked) <= SMALL:
         return _replayed_here(snapshots, judged, found, changed_only=changed_only)
-    told, rest = _in_columns(snapshots, accepted, found, changed_only=changed_only)
+    laid_out, rest = _in_columns(snapshots, accepted, found, changed_only=changed_only)
+    told = None if laid_out is None else laid_out.tables()
     held: tuple[DataFrame, ...] = ()
     if rest.num_rows or told is None:
         left = [asked[number] for number in sorted(set(rest["number"].to_pylist()))]
@@ -122,7 +124,8 @@ def replay(
             for_few_tables=for_few_tables,
         )
         told = others if told is None else told.followed_by(others)
-    return _told(snapshots, judged, told, _survey(found), held)
+    replayed = _told(snapshots, judged, told, _survey(found), held)
+    return replayed if rest.num_rows else replace(replayed, in_columns=laid_out)
 
 
 _MATCHED: Final = T.StructType(
@@ -157,8 +160,8 @@ def _matched(asked: Sequence[Scenario], judged: pa.Table) -> pa.Table:
 
 def _in_columns(
     snapshots: Snapshots, accepted: DataFrame, found: pa.Table, *, changed_only: bool
-) -> tuple[Tables | None, pa.Table]:
-    """What the columnar form makes of the scenarios it takes, if any, and the other ones."""
+) -> tuple[columnar.LaidOut | None, pa.Table]:
+    """The scenarios that the columnar form takes, if any, and the other ones."""
     import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
 
     rows = found.to_pylist()
@@ -182,7 +185,7 @@ def _in_columns(
     if not taken:
         return None, found
     asked = {key: columnar.Asked(known[key], sizes[key], each) for key, each in taken.items()}
-    made = columnar.tables(snapshots.partitions, asked, changed_only=changed_only)
+    made = columnar.laid_out(snapshots.partitions, asked, changed_only=changed_only)
     return made, found.filter(pa.array(is_left))
 
 

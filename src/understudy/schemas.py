@@ -510,6 +510,14 @@ RUNS: Final = _table(
 )
 
 
+TABLES: Final[dict[str, T.StructType]] = {
+    **SNAPSHOT_TABLES,
+    **REPLAY_TABLES,
+    **QUESTION_TABLES,
+    "quarantine": QUARANTINE,
+}
+
+
 def conform(df: DataFrame, schema: T.StructType) -> DataFrame:
     """Project *df* onto *schema*, or raise naming every column that differs."""
     actual = {field.name: field.dataType.simpleString() for field in df.schema}

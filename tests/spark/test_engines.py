@@ -30,7 +30,6 @@ from understudy.controller.native import engine as native_engine
 from understudy.controller.native import fence
 from understudy.controller.profiles import PROFILES
 from understudy.controller.words import UNCHANGED
-from understudy.frames import Tables
 from understudy.names import SCENARIO_KEY
 from understudy.schemas import PARTITION_STATES, REPLAY_TABLES
 
@@ -263,12 +262,16 @@ def test_brokers_that_come_and_go_in_columns(
     """Several tasks for the scenarios of a snapshot; the interpreter would say the same alone."""
     taken: list[int] = []
 
-    def watched(partitions: DataFrame, asked: Mapping[Any, columnar.Asked], **named: Any) -> Tables:  # noqa: ANN401
+    def watched(
+        partitions: DataFrame,
+        asked: Mapping[Any, columnar.Asked],
+        **named: Any,  # noqa: ANN401
+    ) -> columnar.LaidOut:
         taken.append(sum(len(each.scenarios) for each in asked.values()))
-        return tables(partitions, asked, **named)
+        return laid_out(partitions, asked, **named)
 
-    tables = columnar.tables
-    monkeypatch.setattr(columnar, "tables", watched)
+    laid_out = columnar.laid_out
+    monkeypatch.setattr(columnar, "laid_out", watched)
     monkeypatch.setattr(columnar, "_SCENARIOS_TO_A_TASK", 1)
     rng = Random(f"columns {changed_only}")
     docs = [random_cluster(rng, f"c{number:04}") for number in range(FEW // 2)]

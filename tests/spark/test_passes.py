@@ -106,9 +106,9 @@ def test_files_of_attempts_that_do_not_count_are_not_read(
     folders = {"event_results": str(folder)}
     column_files.make(folders.values())
     batches = [pa.RecordBatch.from_pydict({"n": [number]}) for number in range(3)]
-    lost = column_files._write(teller(), folders, iter(batches))  # noqa: SLF001
+    lost = column_files._write(teller(), folders, (), iter(batches))  # noqa: SLF001
     next(lost)
-    list(column_files._write(teller(), folders, iter(batches)))  # noqa: SLF001
+    list(column_files._write(teller(), folders, (), iter(batches)))  # noqa: SLF001
     assert len(list(folder.iterdir())) == 4
     made = Pass(spark.range(3).selectExpr("id AS n"), frozenset(folders), teller())
     column_files.write(made, folders)

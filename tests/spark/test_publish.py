@@ -274,4 +274,4 @@ def test_other_readers_get_microseconds_and_zstd(spark: SparkSession, tmp_path: 
 
 
 def empty(spark: SparkSession, table: str) -> DataFrame:
-    return spark.createDataFrame([], p.TABLES[table])
+    return spark.createDataFrame([], schemas.TABLES[table])

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -13,19 +16,25 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import failure_model as model
-from clusters import Document, cluster, partition
+from clusters import Document, cluster, partition, random_cluster
 from commands import told
-from understudy import publish, sources
+from native_replay import plain
+from random_events import random_event
+from understudy import publish, replay, sources
+from understudy.controller.columnar import feed as columnar
+from understudy.controller.zk.events import BROKER_STARTUP, CONTROLLED_SHUTDOWN, FAILOVER
 from understudy.questions.units import parse
 from understudy.questions.what_if.answer import WhatIf, what_if
 from understudy.questions.what_if.failures import Asked
+from understudy.scenarios import Scenario
 from understudy.schemas import RISKS
 
 FEW, MANY = 12, 60  # clusters in one run
+SEQUENT = columnar.KINDS[1:]  # what may come behind another event
 PARTLY_KNOWN = "c000"
 COUNTS = (
     *(
@@ -108,6 +117,82 @@ def _scenarios(doc: Document) -> list[str]:
         *(f"rack:{rack}" for rack in racks),
         *(f"pair:{a},{b}" for a, b in combinations(live, 2)),
     ]
+
+
+MIN_ISR = "min.insync.replicas"
+TAKEN = 30  # clusters in one run
+
+
+@settings(
+    max_examples=1,
+    deadline=None,
+    phases=[Phase.generate],  # a batch is its own best example; the failing cluster is named
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(seed=st.integers(0, 2**32))
+def test_judged_in_the_pass_that_replays_is_judged_the_same(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Every event that runs over columns, over clusters in any state, written and read again."""
+    rng = Random(seed)
+    docs = [_configured(rng, random_cluster(rng, f"c{n:03}")) for n in range(TAKEN)]
+    docs += [model.random_cluster(rng, f"d{n:03}") for n in range(TAKEN)]
+    docs = [doc for doc in docs if doc["mode"] == "zk" and any(_partitions(doc))]
+    path = written(tmp_path, docs)
+    asked = Asked(
+        every=("broker", "rack", "pair"),
+        scenarios=tuple(scenario for doc in docs for scenario in _sequences(rng, doc)),
+    )
+
+    def answered(name: str) -> tuple[bool, dict[str, Counter[Any]]]:
+        read = sources.read(spark, [path])
+        found = what_if(read, asked)
+        run = publish.Run.start("whatif", input_digest=name * 32, config_digest=name)
+        tables = found.tables()
+        counts = publish.publish(spark, str(tmp_path / name), run, tables, verdict="done")
+        frames = {each: publish.read(spark, str(tmp_path / name), each) for each in tables}
+        told = {each: rows_in(frame.drop("run_id")) for each, frame in frames.items()}
+        found.close()
+        read.close()
+        assert counts == {each: rows.total() for each, rows in told.items()}
+        return bool(tables.passes), told
+
+    monkeypatch.setattr(replay, "SMALL", sys.maxsize)
+    is_passed, expected = answered("aa")
+    assert not is_passed
+    monkeypatch.setattr(replay, "SMALL", 0)
+    monkeypatch.setattr(columnar, "SNAPSHOTS_AT_ONCE", 2**31)
+    monkeypatch.setattr(columnar, "_SCENARIOS_TO_A_TASK", 3)
+    is_passed, ours = answered("bb")
+    assert is_passed
+    for name, every in expected.items():
+        difference = (every - ours[name], ours[name] - every)
+        assert not any(difference), (name, difference)
+    assert expected["impact_partitions"].total() > 10 * TAKEN
+
+
+def rows_in(frame: DataFrame) -> Counter[Any]:
+    return Counter(map(plain, zip(*frame.toArrow().to_pydict().values(), strict=True)))
+
+
+def _partitions(doc: Document) -> Iterator[Document]:
+    return (partition for topic in doc["topics"] for partition in topic["partitions"])
+
+
+def _configured(rng: Random, doc: Document) -> Document:
+    """Says at any level how many replicas have to be in sync."""
+    levels = [doc["configs"], doc["static_configs"]]
+    levels += [each.setdefault("configs", {}) for each in (*doc["topics"], *doc["brokers"])]
+    for level in levels:
+        if rng.random() < 0.3:
+            level[MIN_ISR] = rng.choice(["1", "2", " 3 "])
+    return doc
+
+
+def _sequences(rng: Random, doc: Document) -> Iterator[Scenario]:
+    for kinds in ([FAILOVER], [BROKER_STARTUP], [CONTROLLED_SHUTDOWN], rng.choices(SEQUENT, k=3)):
+        events = tuple(json.dumps(random_event(rng, doc, kind)) for kind in kinds)
+        yield Scenario(" then ".join(kinds), doc["cluster"], doc["snapshot_id"], events)
 
 
 # --- One small cluster, by hand ----------------------------------------------------------------

@@ -119,7 +119,8 @@ class Findings:
     """What a verb publishes."""
 
     tables: Mapping[str, DataFrame]
-    verdict: str
+    verdict: str | Callable[[Callable[[str], DataFrame]], str]
+    """If it takes tables to tell, what tells it once they can be read, by their names."""
     notes: Sequence[str] = ()
 
 
@@ -162,17 +163,13 @@ def publish_once(
         return Outcome(same, already=True, verdict=same.verdict, notes=notes)
     found = find()
     progress.doing("writing tables", tables=len(found.tables))
-    counts = publish.publish(
-        spark,
-        root,
-        run,
-        found.tables,
-        verdict=found.verdict,
-        notes=found.notes,
-        on_table=progress.table,
-    )
-    published = publish.Published(run.run_id, counts, found.verdict)
-    return Outcome(published, already=False, verdict=found.verdict, notes=found.notes)
+    counts = publish.write(spark, root, run, found.tables, on_table=progress.table)
+    verdict = found.verdict
+    if not isinstance(verdict, str):
+        verdict = verdict(lambda name: publish.read_runs(spark, root, name, [run.run_id]))
+    publish.commit(spark, root, run, counts, verdict=verdict, notes=found.notes)
+    published = publish.Published(run.run_id, counts, verdict)
+    return Outcome(published, already=False, verdict=verdict, notes=found.notes)
 
 
 def answer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -190,10 +191,8 @@ def _found(
     held: list[DataFrame],
     progress: Progress,
 ) -> Findings:
-    from understudy.frames import kept
     from understudy.questions.recovery import recovery
     from understudy.questions.what_if.answer import what_if
-    from understudy.questions.what_if.impact import WORST_FIRST
 
     if snapshots.snapshots.isEmpty():
         raise nothing_good(snapshots.quarantine, args.limit)
@@ -206,21 +205,18 @@ def _found(
         snapshots, asked, profile=args.profile, release=args.release, on_begin=begin
     )
     held += answered.held
-    impact = kept(answered.impact, rows=snapshots.rows)
-    held.append(impact)
-    verdicts = {row.verdict for row in impact.select("verdict").distinct().collect()}
-    if not verdicts:
+    if not answered.replayed and answered.impact.isEmpty():
         raise nothing_good(answered.quarantine, args.limit)
-    return Findings(
-        {
-            **answered.tables(),
-            "impact": impact,
-            "recovery": recovery(snapshots),
-            "quarantine": answered.quarantine,
-        },
-        verdict=min(verdicts, key=WORST_FIRST.index),
-        notes=answered.notes,
-    )
+    others = {"recovery": recovery(snapshots), "quarantine": answered.quarantine}
+    return Findings(answered.tables().beside(others), verdict=_worst, notes=answered.notes)
+
+
+def _worst(written: Callable[[str], DataFrame]) -> str:
+    from understudy.questions.what_if.impact import WORST_FIRST
+
+    verdicts = {row.verdict for row in written("impact").select("verdict").distinct().collect()}
+    worst: str = min(verdicts, key=WORST_FIRST.index)
+    return worst
 
 
 def announcement(snapshots: int, scenarios: int) -> str | None:

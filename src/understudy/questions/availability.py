@@ -84,7 +84,7 @@ def counted(snapshots: Snapshots, among: str = "true") -> DataFrame:
             f"{_UNCLEAN_BY_DEFAULT} AS unclean_by_default",
         )
         .join(F.broadcast(live_brokers(snapshots.brokers)), on=list(SNAPSHOT_KEY), how="left")
-        .join(F.broadcast(_defaults(snapshots)), on=list(SNAPSHOT_KEY), how="left")
+        .join(F.broadcast(_defaults(snapshots.configs)), on=list(SNAPSHOT_KEY), how="left")
         .selectExpr(
             *(*SNAPSHOT_KEY, *of_snapshots, "live", "first_live", "dirs"),
             *(f"{_default(setting)} AS {setting}" for setting in _SETTINGS),
@@ -181,11 +181,33 @@ def _offline_dirs() -> str:
 # --- Settings ------------------------------------------------------------------------------------
 
 
+_WANTED: Final = f"coalesce(topic_min_isr, default_min_isr, {DEFAULT_MIN_ISR})"
+
+
 def _min_isr() -> str:
     """KRaft: never more than partition 0 has replicas (effective min ISR)."""
-    wanted = f"coalesce(topic_min_isr, default_min_isr, {DEFAULT_MIN_ISR})"
     first = "IF(is_uneven, first_replicas, size(replicas))"
-    return f"IF(is_kraft, least({wanted}, {first}), {wanted})"
+    return f"IF(is_kraft, least({_WANTED}, {first}), {_WANTED})"
+
+
+def min_isr_by_topic(snapshots: DataFrame, configs: DataFrame) -> DataFrame:
+    """``min_isr`` per topic that has its own, and for all others per snapshot, their topic null.
+
+    That is not the effective one of KRaft.
+    """
+    defaults = snapshots.join(F.broadcast(_defaults(configs)), on=list(SNAPSHOT_KEY), how="left")
+    known = defaults.selectExpr(*SNAPSHOT_KEY, f"{_default('default_min_isr')} AS default_min_isr")
+    others = known.selectExpr(
+        "*", "CAST(NULL AS STRING) AS topic", "CAST(NULL AS INT) AS topic_min_isr"
+    )
+    own = (
+        _own_settings(configs)
+        .where("topic_min_isr IS NOT NULL")
+        .join(F.broadcast(known), on=list(SNAPSHOT_KEY), how="inner")
+    )
+    return others.unionByName(own.select(*others.columns)).selectExpr(
+        *TOPIC_KEY, f"{_WANTED} AS min_isr"
+    )
 
 
 def _unclean_allowed() -> str:
@@ -205,7 +227,7 @@ _VALUES: Final = {
 }
 
 
-def _defaults(snapshots: Snapshots) -> DataFrame:
+def _defaults(configs: DataFrame) -> DataFrame:
     """Per snapshot, what is said for topics that say nothing themselves; see :func:`_default`."""
     rank = f"array_position(array({', '.join(map(text, _LEVELS))}), scope)"
 
@@ -221,7 +243,7 @@ def _defaults(snapshots: Snapshots) -> DataFrame:
 
     keys = ", ".join(map(text, _SETTINGS.values()))
     return (
-        snapshots.configs.where(f"key IN ({keys}) AND scope != 'topic'")
+        configs.where(f"key IN ({keys}) AND scope != 'topic'")
         .groupBy(*SNAPSHOT_KEY)
         .agg(*(F.expr(each) for setting in _SETTINGS for each in said(setting)))
     )
@@ -242,21 +264,8 @@ def _topic_settings(snapshots: Snapshots) -> DataFrame:
     queued = snapshots.topics.where("queued_for_deletion").selectExpr(
         *TOPIC_KEY, "true AS queued", *nothing
     )
-
-    def if_about(key: str) -> str:
-        return f"IF(key = {text(key)}, {_VALUES[key]}, NULL)"
-
-    said = snapshots.configs.where(
-        f"key IN ({text(MIN_ISR_SETTING)}, {text(UNCLEAN_SETTING)}) AND scope = 'topic'"
-    ).selectExpr(
-        *SNAPSHOT_KEY,
-        "name AS topic",
-        "CAST(NULL AS BOOLEAN) AS queued",
-        f"{if_about(MIN_ISR_SETTING)} AS topic_min_isr",
-        f"{if_about(UNCLEAN_SETTING)} AS topic_unclean",
-    )
     return (
-        queued.unionAll(said)
+        queued.unionAll(_own_settings(snapshots.configs))
         .groupBy(*TOPIC_KEY)
         .agg(
             *(
@@ -264,6 +273,23 @@ def _topic_settings(snapshots: Snapshots) -> DataFrame:
                 for name in ("queued", "topic_min_isr", "topic_unclean")
             )
         )
+    )
+
+
+def _own_settings(configs: DataFrame) -> DataFrame:
+    """What topics say themselves, a row per setting."""
+
+    def if_about(key: str) -> str:
+        return f"IF(key = {text(key)}, {_VALUES[key]}, NULL)"
+
+    return configs.where(
+        f"key IN ({text(MIN_ISR_SETTING)}, {text(UNCLEAN_SETTING)}) AND scope = 'topic'"
+    ).selectExpr(
+        *SNAPSHOT_KEY,
+        "name AS topic",
+        "CAST(NULL AS BOOLEAN) AS queued",
+        f"{if_about(MIN_ISR_SETTING)} AS topic_min_isr",
+        f"{if_about(UNCLEAN_SETTING)} AS topic_unclean",
     )
 
 

@@ -73,9 +73,9 @@ class Cluster:
         self._place_of = np.zeros(highest + 1 if highest < _HIGH_ID else 0, dtype=np.int32)
         if len(self._place_of):
             self._place_of[self.ids] = np.arange(len(self.ids))
-        self.replicas = self._filled_up(column("replicas"))
+        self.replicas = self.filled_up(column("replicas"))
         # The first ISR of a partition is as long as its assignment.
-        self.isr = self._filled_up(column("isr"), self.replicas.shape[1])
+        self.isr = self.filled_up(column("isr"), self.replicas.shape[1])
         self.leader = np.where(leaders >= 0, self.places_of(leaders), NOBODY).astype(np.int32)
         self.leader_epoch = numbers("leader_epoch")
         self.partition_epoch = numbers("partition_epoch")
@@ -151,7 +151,7 @@ class Cluster:
         nearest = self._offline_dirs[np.minimum(found, len(self._offline_dirs) - 1)]
         return np.asarray(nearest == keys)
 
-    def _filled_up(self, lists: pa.ListArray, at_least: int = 1) -> Ints:
+    def filled_up(self, lists: pa.ListArray, at_least: int = 1) -> Ints:
         """The brokers of each list by their places, filled up with ``NOBODY`` to one length."""
         lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0), dtype=np.int64)
         shape = (len(lengths), int(lengths.max(initial=at_least)))

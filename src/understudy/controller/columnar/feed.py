@@ -1,7 +1,8 @@
 """The columnar form over DataFrames: one pass over the partitions of whole snapshots.
 
 A task holds one snapshot at a time and replays scenarios over it one after the other, each over the
-partitions it touches. Many scenarios over the same snapshot are several tasks' work.
+partitions it touches. Many scenarios over the same snapshot are several tasks' work. What is told
+of them are the tables of a replay, or whatever else somebody makes of those in the same pass.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from understudy.schemas import PARTITIONS, REPLAY_TABLES
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from understudy.controller.columnar.cluster import Cluster
 
 KINDS: Final = (FAILOVER, BROKER_FAILURE, BROKER_STARTUP, CONTROLLED_SHUTDOWN)
 
@@ -61,8 +64,48 @@ class Share(NamedTuple):
     scenarios: Sequence[tuple[str, Sequence[str]]]
 
 
-def tables(partitions: DataFrame, asked: Mapping[Key, Asked], *, changed_only: bool) -> Tables:
-    """Every output table of what is asked."""
+class Work(NamedTuple):
+    """What the tasks have to know, each of all shares."""
+
+    known: Mapping[Key, Mapping[str, Any]]
+    shares: Sequence[Share]
+    changed_only: bool
+
+    def each(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Share, Cluster]]:
+        """The shares of a task, each with its snapshot; *batches* have the partitions of all."""
+        # Arrays are for those who work with them: who only asks needs neither numpy nor Arrow.
+        from understudy.controller.columnar.cluster import Cluster  # noqa: PLC0415
+
+        for number, partitions in _by_number(batches):
+            share = self.shares[number]
+            cluster = Cluster(self.known[share.snapshot], partitions)
+            del partitions  # the cluster has them in its own order
+            yield share, cluster
+
+    def replay(
+        self, share: Share, cluster: Cluster, hand_over: HandOver, wanted: Collection[str]
+    ) -> None:
+        """Replay the scenarios of a share and hand over the rows of the tables *wanted*."""
+        from understudy.controller.columnar.scenario import replay  # noqa: PLC0415
+
+        asked = ((name, [json.loads(text) for text in texts]) for name, texts in share.scenarios)
+        changed_only = self.changed_only
+        replay(cluster, share.snapshot, asked, hand_over, changed_only=changed_only, wanted=wanted)
+
+
+class LaidOut(NamedTuple):
+    """What is asked, as work and the rows it is done on."""
+
+    rows: DataFrame
+    work: Work
+
+    def tables(self) -> Tables:
+        """Every output table of the replay."""
+        made = Pass(self.rows, frozenset(REPLAY_TABLES), partial(_tell, self.work))
+        return Tables({name: lambda: None for name in REPLAY_TABLES}, [made])
+
+
+def laid_out(partitions: DataFrame, asked: Mapping[Key, Asked], *, changed_only: bool) -> LaidOut:
     shares: list[Share] = []
     numbers: list[tuple[str, str, list[int]]] = []
     for snapshot, each in asked.items():
@@ -70,10 +113,7 @@ def tables(partitions: DataFrame, asked: Mapping[Key, Asked], *, changed_only: b
         numbers.append((snapshot[0], snapshot[1], [*range(len(shares), len(shares) + tasks)]))
         shares += [Share(snapshot, each.scenarios[first::tasks]) for first in range(tasks)]
     known = {snapshot: each.known for snapshot, each in asked.items()}
-    rows = _fed(partitions, numbers, len(shares))
-    teller = partial(_tell, known, shares, changed_only)
-    made = Pass(rows, frozenset(REPLAY_TABLES), teller)
-    return Tables({name: lambda: None for name in REPLAY_TABLES}, [made])
+    return LaidOut(_fed(partitions, numbers, len(shares)), Work(known, shares, changed_only))
 
 
 def _tasks(scenarios: int, partitions: int) -> int:
@@ -111,24 +151,10 @@ def _fed(
     return rows.repartitionById(tasks, F.expr(f"number % {tasks}")).sortWithinPartitions("number")
 
 
-def _tell(
-    known: Mapping[Key, Mapping[str, Any]],
-    shares: Sequence[Share],
-    changed_only: bool,  # noqa: FBT001 - as partial() hands it over
-    batches: Iterator[pa.RecordBatch],
-    wanted: Collection[str],
-) -> Told:
-    # Arrays are for those who work with them: who only asks needs neither numpy nor Arrow.
-    from understudy.controller.columnar.cluster import Cluster  # noqa: PLC0415
-    from understudy.controller.columnar.scenario import replay  # noqa: PLC0415
-
+def _tell(work: Work, batches: Iterator[pa.RecordBatch], wanted: Collection[str]) -> Told:
     def tell(hand_over: HandOver) -> None:
-        for number, partitions in _by_number(batches):
-            snapshot, scenarios = shares[number]
-            cluster = Cluster(known[snapshot], partitions)
-            del partitions  # the cluster has them in its own order
-            asked = ((name, [json.loads(text) for text in texts]) for name, texts in scenarios)
-            replay(cluster, snapshot, asked, hand_over, changed_only=changed_only, wanted=wanted)
+        for share, cluster in work.each(batches):
+            work.replay(share, cluster, hand_over, wanted)
 
     return beside(tell)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from understudy.columns import gathered
+from understudy.columns import gathered, packed, unpacked
 from understudy.names import SNAPSHOT_KEY
 from understudy.schemas import BOOLEAN, DOUBLE, IDS, LONG, STRING
 
@@ -59,9 +59,9 @@ def _deal(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for partitions in gathered(batches, _PARTITIONS_AT_ONCE):
         sets, ends = _laid_out(partitions)
         numbers = [n for n in range(_SHARES) if ends[n] < ends[n + 1]]
-        packed = [_packed(sets.slice(ends[n], ends[n + 1] - ends[n])) for n in numbers]
+        dealt = [packed(sets.slice(ends[n], ends[n + 1] - ends[n])) for n in numbers]
         yield pa.RecordBatch.from_arrays(
-            [pa.array(numbers, pa.int64()), pa.array(packed, pa.binary())], _DEALT.names
+            [pa.array(numbers, pa.int64()), pa.array(dealt, pa.binary())], _DEALT.names
         )
 
 
@@ -95,25 +95,12 @@ def _laid_out(partitions: pa.RecordBatch) -> tuple[pa.RecordBatch, np.ndarray]:
     return pa.record_batch(rows), np.searchsorted(share[order], np.arange(_SHARES + 1))
 
 
-def _packed(sets: pa.RecordBatch) -> bytes:
-    import pyarrow as pa  # noqa: PLC0415 - executors only
-
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, sets.schema) as stream:
-        stream.write_batch(sets)
-    found: bytes = sink.getvalue().to_pybytes()
-    return found
-
-
 def _count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The shares of this task, each counted as a whole."""
-    import pyarrow as pa  # noqa: PLC0415 - executors only
-
     shares: dict[int, list[pa.Table]] = {}
     for batch in batches:
-        for share, packed in zip(batch["share"].to_pylist(), batch["sets"], strict=True):
-            part = pa.ipc.open_stream(packed.as_buffer()).read_all()
-            shares.setdefault(share, []).append(part)
+        for share, sets in zip(batch["share"].to_pylist(), batch["sets"], strict=True):
+            shares.setdefault(share, []).append(unpacked(sets.as_buffer()))
     while shares:
         yield from _sums(shares.popitem()[1]).to_batches()
 

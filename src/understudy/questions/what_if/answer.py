@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from understudy import replay as replaying
+from understudy.controller.columnar.feed import Key
 from understudy.controller.profiles import PROFILES
 from understudy.controller.states import NEW_PARTITION, OFFLINE_PARTITION, ONLINE_PARTITION
 from understudy.controller.words import DELETED, ELECTED_UNCLEAN
-from understudy.frames import SOME_OF_EACH, kept, small_frame
+from understudy.frames import SOME_OF_EACH, Tables, kept, small_frame
 from understudy.names import PARTITION_KEY, SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.questions import units
 from understudy.questions.availability import is_internal
@@ -29,6 +30,7 @@ from understudy.questions.what_if import impact as impacts
 from understudy.questions.what_if import impact_brokers
 from understudy.questions.what_if.before import NUMBER, PARTITION, STATUSES, before
 from understudy.questions.what_if.failures import Asked, Case, cases, how_many
+from understudy.questions.what_if.one_pass import About, one_pass
 from understudy.questions.what_if.pair_failures import impact_of_pairs
 from understudy.schemas import (
     BOOLEAN,
@@ -64,19 +66,26 @@ _CASES: Final = T.StructType(
 class WhatIf:
     """The tables of an answer, not yet computed, and what a reader of them should know."""
 
-    impact: DataFrame
-    impact_partitions: DataFrame
-    impact_brokers: DataFrame
+    answered: Tables
     quarantine: DataFrame
     notes: list[str]
+    replayed: int  # scenarios, counted over all snapshots
     held: tuple[DataFrame, ...] = ()
 
-    def tables(self) -> dict[str, DataFrame]:
-        return {
-            "impact": self.impact,
-            "impact_partitions": self.impact_partitions,
-            "impact_brokers": self.impact_brokers,
-        }
+    @property
+    def impact(self) -> DataFrame:
+        return self.answered["impact"]
+
+    @property
+    def impact_partitions(self) -> DataFrame:
+        return self.answered["impact_partitions"]
+
+    @property
+    def impact_brokers(self) -> DataFrame:
+        return self.answered["impact_brokers"]
+
+    def tables(self) -> Tables:
+        return self.answered
 
     def close(self) -> None:
         """Let go of what is held in memory."""
@@ -105,11 +114,8 @@ def what_if(
     if reference is None:
         return found
     other = _answer(reference, asked, profile, release)
-    return replace(
-        found,
-        impact=impacts.with_reference(found.impact, other.impact),
-        held=(*found.held, *other.held),
-    )
+    compared = {"impact": impacts.with_reference(found.impact, other.impact)}
+    return replace(found, answered=found.answered.beside(compared), held=(*found.held, *other.held))
 
 
 def _answer(
@@ -133,20 +139,29 @@ def _answer(
         for_few_tables=True,
     )
     ruled = ruled.only(replay.accepted)
-    partitions = kept(before(ruled), rows=ruled.rows)
-    about = _case_frame(wanted, clusters, ruled)
-    several = any(len(case.brokers) > 1 for case in wanted)
-    tables, held = _tables(ruled, replay, about, partitions, several=several)
+    numbered = _numbered(wanted, clusters)
+    about = _case_frame(numbered, ruled)
+    none_beside = dict.fromkeys(_SCHEMAS, _nothing)
+    held = replay.held
+    if replay.in_columns is None or PAIR in asked.every:
+        partitions = kept(before(ruled), rows=ruled.rows)
+        held = (partitions, *held)
+    if replay.in_columns is None:
+        several = any(len(case.brokers) > 1 for case in wanted)
+        told, more = _tables(ruled, replay, about, partitions, several=several)
+        tables, held = Tables({}).beside(told), (*more, *held)
+    else:
+        made = one_pass(ruled, replay.in_columns, _by_snapshot(numbered), about)
+        tables = Tables(none_beside, [made])
     if PAIR in asked.every:
         named = {units.group_name(group) for group in asked.together if group[0].kind == PAIR}
         pairs = impact_of_pairs(ruled, partitions).where(~F.col("scenario").isin(sorted(named)))
-        tables["impact"] = tables["impact"].unionByName(pairs)
-    return WhatIf(
-        **tables,
-        quarantine=replay.quarantine,
-        notes=replay.notes,
-        held=(*held, partitions, *replay.held),
-    )
+        tables = tables.followed_by(Tables({**none_beside, "impact": lambda: pairs}))
+    return WhatIf(tables, replay.quarantine, replay.notes, replay.replayed, held)
+
+
+def _nothing() -> None:
+    """No rows beside those of a pass."""
 
 
 def _tables(
@@ -199,15 +214,33 @@ def _under(snapshots: Snapshots, profile: str | None, release: str | None) -> Sn
     return replace(snapshots, snapshots=rows)
 
 
-def _case_frame(
-    wanted: Sequence[Case], clusters: Sequence[Cluster], snapshots: Snapshots
-) -> DataFrame:
-    """The cases beside the snapshots they are about, with ``complete`` and a number of their own.
+class _Numbered(NamedTuple):
+    """A case over one of the snapshots it is about, with a number of its own."""
+
+    key: Key
+    case: Case
+    number: int
+
+
+def _numbered(wanted: Sequence[Case], clusters: Sequence[Cluster]) -> list[_Numbered]:
+    pairs = ((key, case) for case in wanted for key in _snapshots_of(case, clusters))
+    return [_Numbered(key, case, number) for number, (key, case) in enumerate(pairs)]
+
+
+def _by_snapshot(numbered: Sequence[_Numbered]) -> dict[Key, dict[str, About]]:
+    found: dict[Key, dict[str, About]] = {}
+    for key, case, _ in numbered:
+        about = About(case.brokers, case.gone, case.back)
+        found.setdefault(key, {})[case.scenario.scenario] = about
+    return found
+
+
+def _case_frame(numbered: Sequence[_Numbered], snapshots: Snapshots) -> DataFrame:
+    """The cases beside the snapshots they are about, with ``complete``.
 
     There are as many rows as scenarios times partitions they change, and times brokers: those are
     brought together by the number, not by three names.
     """
-    pairs = ((case, key) for case in wanted for key in _snapshots_of(case, clusters))
     rows = [
         (
             *key,
@@ -218,7 +251,7 @@ def _case_frame(
             list(case.back),
             *(case.quorum or (None, None)),
         )
-        for number, (case, key) in enumerate(pairs)
+        for key, case, number in numbered
     ]
     given = small_frame(snapshots.snapshots.sparkSession, rows, _CASES)
     known = snapshots.snapshots.select(*SNAPSHOT_KEY, "complete")

@@ -20,7 +20,7 @@ WORST_FIRST: Final = (UNSAFE, CANNOT_DECIDE, WARNINGS, SAFE)
 
 INCOMPLETE: Final = "the snapshot does not say everything, so nothing can be called safe"
 _REFERRED: Final = (*STATUSES, *RISKS, "unclean", "leaders_moved", "verdict")
-_ADDED: Final = ("unclean", "leaders_moved", *RISKS, "newly_at_min_isr")
+ADDED: Final = ("unclean", "leaders_moved", *RISKS, "newly_at_min_isr")
 
 
 def summed(changes: DataFrame) -> DataFrame:
@@ -88,7 +88,7 @@ def impact(
         # A scenario that changes nothing, and a snapshot without partitions, have no sums.
         rows.fillna(
             0,
-            ["partitions", "partitions_before", *_ADDED]
+            ["partitions", "partitions_before", *ADDED]
             + [name for each in STATUSES for name in (f"{each}_before", f"more_{each}")],
         )
         .withColumns({each: F.expr(f"{each}_before + more_{each}") for each in STATUSES})

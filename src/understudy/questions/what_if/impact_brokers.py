@@ -14,7 +14,7 @@ from understudy.schemas import IMPACT_BROKERS, conform
 from understudy.snapshot import Snapshots
 from understudy.sql import NO_IDS, struct, text
 
-_REQUESTS: Final = ("leader_and_isr", "update_metadata", "stop_replica")
+REQUESTS: Final = ("leader_and_isr", "update_metadata", "stop_replica")
 _ROLES: Final = ("leaders", "followers", "replicas", "mentions")
 # A broker in a scenario, as one number: what is compared and sorted by the million.
 _PART: Final = "part"
@@ -98,8 +98,8 @@ def sent(requests: DataFrame, about: DataFrame) -> DataFrame:
         .selectExpr(_PART_OF, "request", "bytes")
         .groupBy(_PART)
         .agg(
-            *(F.expr(f"count_if({of(each)}) AS {each}_requests") for each in _REQUESTS),
-            *(F.expr(f"sum(IF({of(each)}, bytes, 0)) AS {each}_bytes") for each in _REQUESTS),
+            *(F.expr(f"count_if({of(each)}) AS {each}_requests") for each in REQUESTS),
+            *(F.expr(f"sum(IF({of(each)}, bytes, 0)) AS {each}_bytes") for each in REQUESTS),
         )
     )
 
@@ -144,7 +144,7 @@ def impact_brokers(
             *(
                 f"IF({is_kraft}, NULL, coalesce({each}_{what}, 0)) AS {each}_{what}"
                 for what in ("requests", "bytes")
-                for each in _REQUESTS
+                for each in REQUESTS
             ),
             f"{was_live} AS live_before",
             f"({was_live} OR array_contains(back, broker_id))"
