@@ -41,6 +41,8 @@ SETTINGS: Final = {
     # Settings are compared without regard to case, in ASCII; the first word that ICU puts into
     # lower case loads its tables, which takes seconds.
     "spark.sql.icu.caseMappings.enabled": "false",
+    # Sides of a union that are one task each would all be done by one.
+    "spark.sql.unionOutputPartitioning": "false",
     # Lets a small frame that is kept in memory have few partitions; it would have 200.
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
     # While a batch is filled for Python, Spark adds up its bytes after every row, which takes

@@ -20,6 +20,7 @@ from understudy.controller.columnar.arrays import (
     any_of,
     ascending,
     count_of,
+    distinct,
     lists,
     numbers,
 )
@@ -51,17 +52,18 @@ class Batch:
         has_any = any_of(receivers != NOBODY)
         shown, receivers = shown.only(has_any), receivers[has_any]
         rows = now.rows[shown.at]
-        now.told.add(
-            "request_partitions",
-            rows,
-            now.of[shown.at],
-            request=LEADER_AND_ISR,
-            recipients=lists(ascending(receivers), now.ids),
-            **shown.assignment,
-            **_body(shown),
-            is_new=is_new,
-            recovery=shown.columns["recovery"] if self._sender.has_recovery else None,
-        )
+        if now.told.wants("request_partitions"):
+            now.told.add(
+                "request_partitions",
+                rows,
+                now.of[shown.at],
+                request=LEADER_AND_ISR,
+                recipients=lists(ascending(receivers), now.ids),
+                **shown.assignment,
+                **_body(shown),
+                is_new=is_new,
+                recovery=shown.columns["recovery"] if self._sender.has_recovery else None,
+            )
         elements = _size(shown.record["isr"]) + _size(now.replicas[shown.at])
         if self._sender.layout(LEADER_AND_ISR).reassignment_lists:
             elements += now.cluster.reassigned[rows]
@@ -78,15 +80,16 @@ class Batch:
         is_told = any_of(receivers.reshape(len(scenarios), now.brokers))[now.of[shown.at]]
         shown, offline = shown.only(is_told), offline[is_told]
         rows, replicas = now.rows[shown.at], now.replicas[shown.at]
-        now.told.add(
-            "request_partitions",
-            rows,
-            now.of[shown.at],
-            request=UPDATE_METADATA,
-            replicas=shown.assignment["replicas"],
-            **_body(shown),
-            offline_replicas=lists(np.where(offline, replicas, NOBODY), now.ids),
-        )
+        if now.told.wants("request_partitions"):
+            now.told.add(
+                "request_partitions",
+                rows,
+                now.of[shown.at],
+                request=UPDATE_METADATA,
+                replicas=shown.assignment["replicas"],
+                **_body(shown),
+                offline_replicas=lists(np.where(offline, replicas, NOBODY), now.ids),
+            )
         elements = _size(shown.record["isr"]) + _size(replicas)
         if self._sender.layout(UPDATE_METADATA).offline_replicas:
             elements += count_of(offline)
@@ -98,15 +101,16 @@ class Batch:
         receivers = self._registered(receivers)
         has_any = any_of(receivers != NOBODY)
         at, epochs, receivers = at[has_any], epochs[has_any], receivers[has_any]
-        now.told.add(
-            "request_partitions",
-            now.rows[at],
-            now.of[at],
-            request=STOP_REPLICA,
-            recipients=lists(ascending(receivers), now.ids),
-            leader_epoch=numbers(epochs),
-            delete_partition=False,
-        )
+        if now.told.wants("request_partitions"):
+            now.told.add(
+                "request_partitions",
+                now.rows[at],
+                now.of[at],
+                request=STOP_REPLICA,
+                recipients=lists(ascending(receivers), now.ids),
+                leader_epoch=numbers(epochs),
+                delete_partition=False,
+            )
         self._stops.add(now.rows[at], receivers, np.zeros(len(at), dtype=np.int64))
 
     def send(self) -> None:
@@ -213,7 +217,7 @@ class _Pairs:
         count, width = self._shape
         codes = first * width + second
         if count * width > _MANY_CELLS:
-            self._codes = [np.unique(np.concatenate([*self._codes, codes]))]
+            self._codes = [distinct(np.concatenate([*self._codes, codes]))]
             return
         if self._seen is None:
             self._seen = np.zeros(count * width, dtype=bool)

@@ -10,7 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.controller import releases, request_sizes
-from understudy.controller.columnar.arrays import NOBODY, UNSET, Flags, Ints, lists
+from understudy.controller.columnar.arrays import (
+    NOBODY,
+    UNSET,
+    Flags,
+    Ints,
+    distinct,
+    lists,
+)
 from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.controller.words import DELETION_SETTING, UNCLEAN_SETTING
 
@@ -59,7 +66,7 @@ class Cluster:
             pc.add(*(pc.list_value_length(self._assignment[n]) for n in ("adding", "removing"))),
             dtype=np.int64,
         )
-        self._nothing_moves = not self.reassigned.any()
+        self.moves = bool(self.reassigned.any())
 
         self.has_record = np.asarray(column("has_state"), dtype=bool)
         leaders = numbers("leader")
@@ -99,7 +106,7 @@ class Cluster:
         def column(name: str) -> pa.Array:
             if name == "replicas":
                 return lists(self.replicas[rows], self.ids)
-            return nothing if self._nothing_moves else self._assignment[name].take(pa.array(rows))
+            return self._assignment[name].take(pa.array(rows)) if self.moves else nothing
 
         return {name: column(name) for name in names}
 
@@ -126,11 +133,8 @@ class Cluster:
             )
             self._hosted = rows[order], starts
         rows, starts = self._hosted
-        is_struck = np.zeros(self.count, dtype=bool)
-        is_struck[self.in_trouble()] = True
-        for broker in brokers:
-            is_struck[rows[starts[broker] : starts[broker + 1]]] = True
-        return np.flatnonzero(is_struck)
+        on_brokers = (rows[starts[broker] : starts[broker + 1]] for broker in brokers)
+        return distinct(np.concatenate([self.in_trouble(), *on_brokers]))
 
     def in_trouble(self) -> Ints:
         """The partitions without a record, or with a leader that is not online."""
@@ -250,7 +254,7 @@ def _all_of(*ids: Ints) -> Ints:
     """Every id there is, once, ascending."""
     highest = max(int(each.max(initial=NOBODY)) for each in ids)
     if highest >= _HIGH_ID:
-        return np.unique(np.concatenate([np.unique(each) for each in ids])).astype(np.int32)
+        return distinct(np.concatenate([distinct(each) for each in ids])).astype(np.int32)
     is_there = np.zeros(highest + 1, dtype=bool)
     for each in ids:
         is_there[each] = True

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -137,11 +137,15 @@ def _fed(
     partitions: DataFrame, numbers: Sequence[tuple[str, str, list[int]]], shares: int
 ) -> DataFrame:
     """The partitions of each share, one share after the other."""
-    if shares == 1:
-        ((*key, _),) = numbers
+    if len(numbers) == 1:
+        ((*key, own),) = numbers
         for name, value in zip(SNAPSHOT_KEY, key, strict=True):
             partitions = partitions.where(F.col(name) == value)
-        return partitions.select(F.lit(0).alias("number"), *_COLUMNS).coalesce(1)
+        # Each task reads all of them by itself: to deal them out would take longer.
+        each = (F.lit(number).alias("number") for number in own)
+        return reduce(
+            DataFrame.unionAll, (partitions.select(one, *_COLUMNS).coalesce(1) for one in each)
+        )
     listed = F.broadcast(small_frame(partitions.sparkSession, numbers, _NUMBERS))
     rows = partitions.join(listed, on=list(SNAPSHOT_KEY)).select(
         F.explode("numbers").alias("number"), *_COLUMNS

@@ -83,6 +83,8 @@ def _tell(now: State, at: Ints, outcome: Ints, reason: Ints) -> None:
         outcome=words(outcome, _OUTCOMES),
         reason=words(reason, REASONS),
     )
+    if not now.told.wants("replica_states"):
+        return
     row, column = np.nonzero(now.replicas[at] != NOBODY)
     of = at[row]
     now.told.add(

@@ -316,14 +316,15 @@ class PartitionMachine:
         **record: pa.Array,
     ) -> None:
         now = self._now
-        now.told.add(
-            "transitions",
-            now.rows[at],
-            now.of[at],
-            machine=PARTITION_MACHINE,
-            from_state=words(now.partition_states[at], PARTITION_STATES),
-            to_state=target,
-            result=result,
-            error=error,
-            **record,
-        )
+        if now.told.wants("transitions"):
+            now.told.add(
+                "transitions",
+                now.rows[at],
+                now.of[at],
+                machine=PARTITION_MACHINE,
+                from_state=words(now.partition_states[at], PARTITION_STATES),
+                to_state=target,
+                result=result,
+                error=error,
+                **record,
+            )

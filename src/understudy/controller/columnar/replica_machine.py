@@ -11,6 +11,7 @@ from understudy.controller.columnar.arrays import (
     Ints,
     any_of,
     count_of,
+    distinct,
     in_slices,
     only,
     values_of,
@@ -49,16 +50,17 @@ class ReplicaMachine:
         for some in in_slices(concerned):
             row, column = np.nonzero(online[some])
             at = some[row]
-            now.told.add(
-                "transitions",
-                now.rows[at],
-                now.of[at],
-                machine=REPLICA_MACHINE,
-                replica=pa.array(now.ids[now.replicas[at, column]], pa.int32()),
-                from_state=words(now.replica_states[at, column], REPLICA_STATES),
-                to_state=ONLINE_REPLICA,
-                result=OK,
-            )
+            if now.told.wants("transitions"):
+                now.told.add(
+                    "transitions",
+                    now.rows[at],
+                    now.of[at],
+                    machine=REPLICA_MACHINE,
+                    replica=pa.array(now.ids[now.replicas[at, column]], pa.int32()),
+                    from_state=words(now.replica_states[at, column], REPLICA_STATES),
+                    to_state=ONLINE_REPLICA,
+                    result=OK,
+                )
             known = some[now.has_record[some]]
             if len(known):
                 shown = now.shown(known)
@@ -79,7 +81,7 @@ class ReplicaMachine:
             return [[] for _ in now.epochs]
         now.told.begin_step(now.scenarios_with(concerned))
         batch = Batch(now)
-        orders, rank = self._in_kafkas_order(np.unique(now.replicas[stopped]))
+        orders, rank = self._in_kafkas_order(distinct(now.replicas[stopped]))
         writes: list[tuple[Ints, Ints, Record]] = []
         for at in in_slices(concerned):
             writes += self._take_offline(batch, at, stopped[at], rank)
@@ -169,19 +171,20 @@ class ReplicaMachine:
     def _stop(self, at: Ints, brokers: Ints, *, is_refused: Flags) -> None:
         now = self._now
         column = (now.replicas[at] == brokers[:, None]).argmax(axis=1)
-        record = now.shown(at).known(now.has_record[at] & ~is_refused)
-        now.told.add(
-            "transitions",
-            now.rows[at],
-            now.of[at],
-            machine=REPLICA_MACHINE,
-            replica=pa.array(now.ids[brokers], pa.int32()),
-            from_state=words(now.replica_states[at, column], REPLICA_STATES),
-            to_state=OFFLINE_REPLICA,
-            result=words(is_refused.astype(np.int64), (OK, FAILED)),
-            error=words(np.where(is_refused, 0, NONE), (STATE_CHANGE_FAILED,)),
-            **{name: record[name] for name in OF_TRANSITION},
-        )
+        if now.told.wants("transitions"):
+            record = now.shown(at).known(now.has_record[at] & ~is_refused)
+            now.told.add(
+                "transitions",
+                now.rows[at],
+                now.of[at],
+                machine=REPLICA_MACHINE,
+                replica=pa.array(now.ids[brokers], pa.int32()),
+                from_state=words(now.replica_states[at, column], REPLICA_STATES),
+                to_state=OFFLINE_REPLICA,
+                result=words(is_refused.astype(np.int64), (OK, FAILED)),
+                error=words(np.where(is_refused, 0, NONE), (STATE_CHANGE_FAILED,)),
+                **{name: record[name] for name in OF_TRANSITION},
+            )
         now.replica_states[at[~is_refused], column[~is_refused]] = REPLICA_OFFLINE
 
     def _stop_requests(

@@ -43,9 +43,13 @@ class Told:
         """A step of those *scenarios* in which there is something to do."""
         self.steps += scenarios
 
+    def wants(self, table: str) -> bool:
+        """Whether anybody asks for a table: columns are made for nobody else."""
+        return table in self._wanted
+
     def add(self, table: str, rows: Ints, of: Ints, **columns: Any) -> None:  # noqa: ANN401
         """A row about each of these partitions, *of* the scenarios beside them."""
-        if table not in self._wanted:
+        if not self.wants(table):
             return
         cluster = self._cluster
         topic = cluster.topic[rows]
@@ -60,7 +64,7 @@ class Told:
 
     def add_others(self, table: str, of: Ints, **columns: Any) -> None:  # noqa: ANN401
         """A row *of* each of these scenarios, a scenario as often as it has rows."""
-        if len(of) and table in self._wanted:
+        if len(of) and self.wants(table):
             given = {**self._scenario(of), **self._event, "step": self._step(of), **columns}
             self._hand_over(table, rows_of(table, len(of), given))
 
@@ -69,7 +73,7 @@ class Told:
         if changed_only:
             drop_unchanged(tables)
         for table, rows in tables.items():
-            if not rows or table not in self._wanted:
+            if not rows or not self.wants(table):
                 continue
             schema = arrow_schema(table)
             of = np.full(len(rows), scenario, dtype=np.int32)

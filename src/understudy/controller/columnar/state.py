@@ -199,17 +199,20 @@ class State:
         return np.asarray(self.record["controller_epoch"][at] > self.epochs[self.of[at]])
 
     def write(self, shown: Shown) -> None:
-        self.told.add(
-            "metadata_writes",
-            self.rows[shown.at],
-            self.of[shown.at],
-            seq=self.told.number_writes(self.of[shown.at]),
-            kind=STATE_WRITE,
-            **shown.columns,
-        )
+        if self.told.wants("metadata_writes"):
+            self.told.add(
+                "metadata_writes",
+                self.rows[shown.at],
+                self.of[shown.at],
+                seq=self.told.number_writes(self.of[shown.at]),
+                kind=STATE_WRITE,
+                **shown.columns,
+            )
 
     def write_in_order(self, writes: list[tuple[Ints, Ints, Record]]) -> None:
         """In each scenario those of one broker group after the other, and in each by partition."""
+        if not self.told.wants("metadata_writes"):
+            return
         ranks, at = (np.concatenate(each) for each in list(zip(*writes, strict=True))[:2])
         order = np.lexsort((at, ranks, self.of[at]))
         record = {

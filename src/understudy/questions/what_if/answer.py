@@ -151,7 +151,7 @@ def _answer(
         told, more = _tables(ruled, replay, about, partitions, several=several)
         tables, held = Tables({}).beside(told), (*more, *held)
     else:
-        made = one_pass(ruled, replay.in_columns, _by_snapshot(numbered), about)
+        made = one_pass(replay.in_columns, _by_snapshot(numbered), about)
         tables = Tables(none_beside, [made])
     if PAIR in asked.every:
         named = {units.group_name(group) for group in asked.together if group[0].kind == PAIR}

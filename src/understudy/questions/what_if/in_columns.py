@@ -19,8 +19,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.columns import HandOver, rows_of
-from understudy.controller.columnar.cluster import NOBODY, Cluster, Flags, Ints
-from understudy.controller.columnar.rows import any_of, count_of, lists, numbers, words
+from understudy.controller.columnar.arrays import (
+    NOBODY,
+    Flags,
+    Ints,
+    any_of,
+    contained_in,
+    count_of,
+    distinct,
+    ids_of,
+    lists,
+    numbers,
+    words,
+)
+from understudy.controller.columnar.cluster import Cluster
 from understudy.controller.columnar.state import (
     NEW,
     NONE,
@@ -28,7 +40,6 @@ from understudy.controller.columnar.state import (
     ONLINE,
     PARTITION_STATES,
     Record,
-    contained_in,
     picked,
 )
 from understudy.controller.words import ELECTED_UNCLEAN
@@ -100,10 +111,9 @@ class Before:
         self.followers = self._counted(cluster.isr[followed])
         self.replicas = self._counted(cluster.replicas[held & counts[:, None]])
         others = np.column_stack([cluster.isr, cluster.leader])
-        rows, columns = np.nonzero((others != NOBODY) & ~contained_in(others, cluster.replicas))
-        strangers = np.unique(np.column_stack([rows, others[rows, columns]]), axis=0)
-        rows = np.concatenate([np.nonzero(held)[0], strangers[:, 0]])
-        named = np.concatenate([cluster.replicas[held], strangers[:, 1]])
+        strangers = _others(others) & ~contained_in(others, cluster.replicas)
+        rows = np.concatenate([np.nonzero(held)[0], np.nonzero(strangers)[0]])
+        named = np.concatenate([cluster.replicas[held], others[strangers]])
         self._named = rows[counts[rows]], named[counts[rows]]
         self.mentions = self._counted(self._named[1])
 
@@ -117,7 +127,7 @@ class Before:
         rows, named = self._named
         is_one = np.zeros(len(self.cluster.ids), dtype=bool)
         is_one[brokers] = True
-        return len(np.unique(rows[is_one[named]]))
+        return len(distinct(rows[is_one[named]]))
 
     def rows_of(self, topics: pa.DictionaryArray, partitions: pa.Array) -> Ints:
         """The partitions of the cluster that are meant, each by its place."""
@@ -253,12 +263,13 @@ class Answer:
         """What is known of these partitions before and after, brokers by their places."""
         cluster = self._cluster
         row = self._before.rows_of(rows["topic"], rows["partition"])
+        replicas = cluster.replicas[row]
         leader = np.asarray(pc.fill_null(rows["leader"], NOBODY))
         state = _codes(rows["state_after"], PARTITION_STATES)
         return {
             "row": row,
-            "replicas_before": cluster.replicas[row],
-            "replicas": cluster.filled_up(rows["replicas"]),
+            "replicas_before": replicas,
+            "replicas": cluster.filled_up(rows["replicas"]) if cluster.moves else replicas,
             "leader_before": cluster.leader[row],
             "leader": np.where(leader >= 0, cluster.places_of(leader), NOBODY),
             "has_record_before": cluster.has_record[row].astype(np.int8),
@@ -302,9 +313,7 @@ class Answer:
         leader = seen["leader_before"]
         columns: dict[str, Any] = {
             **{name: rows[name] for name in (*SCENARIO_KEY, *as_told)},
-            "leader_before": numbers(
-                np.where(leader == NOBODY, NOBODY, cluster.ids[leader]), known=had
-            ),
+            "leader_before": numbers(ids_of(leader, cluster.ids), known=had),
             "isr_before": lists(seen["isr_before"], cluster.ids, known=had),
             "state_before": words(seen["state_before"], PARTITION_STATES),
             "min_isr": numbers(before.min_isr[seen["row"]]),

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from understudy.columns import HandOver, Pass, Told, beside
 from understudy.controller.columnar.feed import Key, LaidOut, Work
-from understudy.names import SCENARIO_KEY
+from understudy.frames import small_frame
+from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.questions.availability import min_isr_by_topic
 from understudy.questions.what_if.impact import judged
-from understudy.snapshot import Snapshots
+from understudy.schemas import CONFIGS, INT, STRING
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _TABLES: Final = frozenset({"impact", "impact_partitions", "impact_brokers"})
+
+
+_CONTROLLERS: Final = T.StructType(
+    [*(T.StructField(name, STRING) for name in SNAPSHOT_KEY), T.StructField("controller_id", INT)]
+)
 
 
 class About(NamedTuple):
@@ -37,18 +44,13 @@ class Known(NamedTuple):
     about: dict[str, About]  # by scenario
 
 
-def one_pass(
-    snapshots: Snapshots,
-    asked: LaidOut,
-    about: Mapping[Key, dict[str, About]],
-    cases: DataFrame,
-) -> Pass:
+def one_pass(asked: LaidOut, about: Mapping[Key, dict[str, About]], cases: DataFrame) -> Pass:
     """The tables of the scenarios *about*, all of which are *asked* for in columns.
 
     *cases* has for each of them what its verdict depends on beside its counts.
     """
     known = {key: Known({}, each) for key, each in about.items()}
-    for row in min_isr_by_topic(snapshots.snapshots, snapshots.configs).toArrow().to_pylist():
+    for row in _min_isr(cases.sparkSession, asked.work.known).toArrow().to_pylist():
         known[row["cluster"], row["snapshot_id"]].min_isr[row["topic"]] = row["min_isr"]
 
     judged_by = cases.select(*SCENARIO_KEY, "complete", "quorum_survives", "quorum_reason")
@@ -58,6 +60,17 @@ def one_pass(
         return judged(rows.join(F.broadcast(judged_by), on=list(SCENARIO_KEY), how="inner"))
 
     return Pass(asked.rows, _TABLES, partial(_tell, asked.work, known), {"impact": finished})
+
+
+def _min_isr(spark: SparkSession, known: Mapping[Key, Mapping[str, Any]]) -> DataFrame:
+    """What is known of clusters is at hand: nothing has to be looked for again."""
+    controllers = [(*key, each["snapshot"]["controller_id"]) for key, each in known.items()]
+    settings = [
+        [row[name] for name in CONFIGS.names] for each in known.values() for row in each["configs"]
+    ]
+    return min_isr_by_topic(
+        small_frame(spark, controllers, _CONTROLLERS), small_frame(spark, settings, CONFIGS)
+    )
 
 
 def _tell(
