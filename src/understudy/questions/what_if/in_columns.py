@@ -54,7 +54,6 @@ from understudy.schemas import RISKS
 READ: Final = ("partition_states", "requests")
 """The tables of a replay that the answer is made of."""
 
-_NO_RECORD: Final = NOBODY - 1  # in place of a leader
 _CELLS_AT_ONCE: Final = 2_000_000  # of scenarios and brokers
 _ROWS_AT_ONCE: Final = 100_000
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _TABLES: Final = frozenset({"impact", "impact_partitions", "impact_brokers"})
-
-
 _CONTROLLERS: Final = T.StructType(
     [*(T.StructField(name, STRING) for name in SNAPSHOT_KEY), T.StructField("controller_id", INT)]
 )
@@ -52,7 +50,6 @@ def one_pass(asked: LaidOut, about: Mapping[Key, dict[str, About]], cases: DataF
     known = {key: Known({}, each) for key, each in about.items()}
     for row in _min_isr(cases.sparkSession, asked.work.known).toArrow().to_pylist():
         known[row["cluster"], row["snapshot_id"]].min_isr[row["topic"]] = row["min_isr"]
-
     judged_by = cases.select(*SCENARIO_KEY, "complete", "quorum_survives", "quorum_reason")
 
     def finished(told: DataFrame) -> DataFrame:
