@@ -27,6 +27,7 @@ from understudy.controller.columnar.arrays import (
     contained_in,
     count_of,
     distinct,
+    ids_of,
     lists,
     numbers,
     words,
@@ -311,9 +312,7 @@ class Answer:
         leader = seen["leader_before"]
         columns: dict[str, Any] = {
             **{name: rows[name] for name in (*SCENARIO_KEY, *as_told)},
-            "leader_before": numbers(
-                np.where(leader == NOBODY, NOBODY, cluster.ids[leader]), known=had
-            ),
+            "leader_before": numbers(ids_of(leader, cluster.ids), known=had),
             "isr_before": lists(seen["isr_before"], cluster.ids, known=had),
             "state_before": words(seen["state_before"], PARTITION_STATES),
             "min_isr": numbers(before.min_isr[seen["row"]]),
