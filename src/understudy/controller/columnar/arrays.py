@@ -1,7 +1,8 @@
 """Arrays of what is known of many partitions at once, and columns made of them.
 
 Brokers are places in a list of ids. Lists of them are rows of one width, filled up with ``NOBODY``;
-rows are short, so going along them column by column takes numpy a tenth of the time.
+rows are short, so going along them column by column takes numpy a tenth of the time. For the same
+reason rows are taken (``take``, ``compress``), not indexed: that takes a quarter of the time.
 """
 
 from __future__ import annotations
@@ -51,10 +52,10 @@ def lists(places: Ints, ids: Ints, *, known: Flags | None = None) -> pa.ListArra
     else:
         offsets = np.zeros(len(places) + 1, dtype=np.int32)
         np.cumsum(count_of(is_there), out=offsets[1:])
-        items = places[is_there]
+        items = places.ravel().compress(is_there.ravel())
     return pa.ListArray.from_arrays(
         pa.array(offsets),
-        pa.array(ids[items].astype(np.int32, copy=False)),
+        pa.array(ids.take(items).astype(np.int32, copy=False)),
         mask=None if known is None else pa.array(~known),
     )
 
@@ -87,7 +88,7 @@ def ids_of(places: Ints, ids: Ints) -> Ints:
     """Broker ids, and -1 for nobody."""
     if not len(ids):
         return places
-    return np.where(places == NOBODY, NOBODY, ids[places])
+    return np.where(places == NOBODY, NOBODY, ids.take(places))
 
 
 _LAST: Final = np.iinfo(np.int32).max
@@ -122,7 +123,7 @@ V = TypeVar("V", Flags, Ints)
 
 def values_of(values: V, places: Ints) -> V:
     """The values at these places; where there is nobody, any."""
-    return values[places] if len(values) else np.zeros(places.shape, dtype=values.dtype)
+    return values.take(places) if len(values) else np.zeros(places.shape, dtype=values.dtype)
 
 
 def first_of(places: Ints, wanted: Flags) -> Ints:

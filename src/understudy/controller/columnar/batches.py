@@ -50,7 +50,7 @@ class Batch:
         now = self._now
         receivers = self._registered(receivers)
         has_any = any_of(receivers != NOBODY)
-        shown, receivers = shown.only(has_any), receivers[has_any]
+        shown, receivers = shown.only(has_any), receivers.compress(has_any, axis=0)
         rows = now.rows[shown.at]
         if now.told.wants("request_partitions"):
             now.told.add(
@@ -64,7 +64,7 @@ class Batch:
                 is_new=is_new,
                 recovery=shown.columns["recovery"] if self._sender.has_recovery else None,
             )
-        elements = _size(shown.record["isr"]) + _size(now.replicas[shown.at])
+        elements = _size(shown.record["isr"]) + _size(now.replicas.take(shown.at, axis=0))
         if self._sender.layout(LEADER_AND_ISR).reassignment_lists:
             elements += now.cluster.reassigned[rows]
         self._to_replicas.add(rows, receivers, elements)
@@ -78,8 +78,8 @@ class Batch:
         receivers = to & np.repeat(scenarios, now.brokers)
         self._told_metadata |= receivers
         is_told = any_of(receivers.reshape(len(scenarios), now.brokers))[now.of[shown.at]]
-        shown, offline = shown.only(is_told), offline[is_told]
-        rows, replicas = now.rows[shown.at], now.replicas[shown.at]
+        shown, offline = shown.only(is_told), offline.compress(is_told, axis=0)
+        rows, replicas = now.rows[shown.at], now.replicas.take(shown.at, axis=0)
         if now.told.wants("request_partitions"):
             now.told.add(
                 "request_partitions",
@@ -100,7 +100,7 @@ class Batch:
         now = self._now
         receivers = self._registered(receivers)
         has_any = any_of(receivers != NOBODY)
-        at, epochs, receivers = at[has_any], epochs[has_any], receivers[has_any]
+        at, epochs, receivers = at[has_any], epochs[has_any], receivers.compress(has_any, axis=0)
         if now.told.wants("request_partitions"):
             now.told.add(
                 "request_partitions",

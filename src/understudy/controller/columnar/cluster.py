@@ -98,7 +98,7 @@ class Cluster:
 
         def column(name: str) -> pa.Array:
             if name == "replicas":
-                return lists(self.replicas[rows], self.ids)
+                return lists(self.replicas.take(rows, axis=0), self.ids)
             return self._assignment[name].take(pa.array(rows)) if self.moves else nothing
 
         return {name: column(name) for name in names}

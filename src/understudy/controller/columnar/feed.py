@@ -41,7 +41,7 @@ PARTITIONS_AT_ONCE = 6_000_000
 SNAPSHOTS_AT_ONCE = 100
 """What is known of each, beside its partitions, travels with every task."""
 
-_SCENARIOS_TO_A_TASK: Final = 25  # about; fewer do not make up for reading the snapshot again
+_SCENARIOS_TO_A_TASK: Final = 50
 _MOST_TASKS: Final = 8  # of one snapshot
 _MOST_TASKS_IN_ALL: Final = 16  # they do one share after the other
 _MOST_ROWS: Final = 3_000_000  # read for all tasks of one snapshot

@@ -85,7 +85,7 @@ def _tell(now: State, at: Ints, outcome: Ints, reason: Ints) -> None:
     )
     if not now.told.wants("replica_states"):
         return
-    row, column = np.nonzero(now.replicas[at] != NOBODY)
+    row, column = np.nonzero(now.replicas.take(at, axis=0) != NOBODY)
     of = at[row]
     now.told.add(
         "replica_states",

@@ -108,7 +108,7 @@ class PartitionMachine:
     def _initialize(self, batch: Batch, at: Ints) -> None:
         """Kafka's initializeLeaderAndIsr: all online replicas in sync, the first of them leads."""
         now = self._now
-        replicas = now.replicas[at]
+        replicas = now.replicas.take(at, axis=0)
         online = now.is_online(replicas, at)
         found = any_of(online)
         chosen = first_of(replicas, online)
@@ -127,7 +127,7 @@ class PartitionMachine:
             led,
             leader=chosen[found],
             leader_epoch=0,
-            isr=now.wide(only(replicas[found], online[found])),
+            isr=now.wide(only(replicas.compress(found, axis=0), online.compress(found, axis=0))),
             partition_epoch=0,
             recovery=RECOVERED,
         )
@@ -140,7 +140,7 @@ class PartitionMachine:
         Returns those that found a leader.
         """
         now = self._now
-        replicas, isr = now.replicas[at], now.record["isr"][at]
+        replicas, isr = now.replicas.take(at, axis=0), now.record["isr"].take(at, axis=0)
         online, member_online = now.is_online(replicas, at), now.is_online(isr, at)
         is_later = now.is_of_later_controller(at)
         in_sync = online & contained_in(replicas, isr)
@@ -177,7 +177,7 @@ class PartitionMachine:
         )
         self._fail_partitions(at[~found])
         led, unclean = at[found], is_unclean[found]
-        alone = np.full(isr[found].shape, NOBODY)
+        alone = np.full(isr.compress(found, axis=0).shape, NOBODY)
         alone[:, 0] = chosen[found]
         recovery = now.record["recovery"][led]
         if now.cluster.protocol >= releases.PROTOCOL_3_2:
@@ -186,7 +186,11 @@ class PartitionMachine:
             led,
             leader=chosen[found],
             leader_epoch=now.record["leader_epoch"][led] + 1,
-            isr=np.where(unclean[:, None], alone, only(isr[found], member_online[found])),
+            isr=np.where(
+                unclean[:, None],
+                alone,
+                only(isr.compress(found, axis=0), member_online.compress(found, axis=0)),
+            ),
             partition_epoch=now.record["partition_epoch"][led] + 1,
             recovery=recovery,
         )
@@ -200,7 +204,7 @@ class PartitionMachine:
             return
         now.told.begin_step(now.scenarios_with(at))
         batch = Batch(now)
-        replicas, isr = now.replicas[at], now.record["isr"][at]
+        replicas, isr = now.replicas.take(at, axis=0), now.record["isr"].take(at, axis=0)
         is_there = values_of(now.registered, replicas) & (replicas != NOBODY)
         is_there &= ~now.on_offline_dir(replicas, at)
         is_later = now.is_of_later_controller(at)
@@ -220,7 +224,7 @@ class PartitionMachine:
             why=np.where(is_later, WHY[LATER_CONTROLLER], why),
         )
         self._fail_partitions(at[~found])
-        led, staying = at[found], isr[found]
+        led, staying = at[found], isr.compress(found, axis=0)
         now.set_record(
             led,
             leader=chosen[found],
@@ -235,7 +239,7 @@ class PartitionMachine:
     def _verdicts(self, at: Ints, online: Flags, chosen: Ints, *, is_tried_in_order: Flags) -> Ints:
         """What became of each candidate; behind the first in sync nobody is tried."""
         now = self._now
-        replicas = now.replicas[at]
+        replicas = now.replicas.take(at, axis=0)
         is_chosen = (replicas == chosen[:, None]) & (replicas != NOBODY)
         is_behind = np.cumsum(is_chosen, axis=1).astype(bool) & ~is_chosen
         why = np.full(replicas.shape, _VERDICTS.index(SHUTTING_DOWN))
@@ -265,7 +269,7 @@ class PartitionMachine:
         np.cumsum(count_of(is_there), out=offsets[1:])
         each = pa.StructArray.from_arrays(
             [
-                pa.array(now.ids[now.replicas[at][is_there]], pa.int32()),
+                pa.array(now.ids[now.replicas.take(at, axis=0)[is_there]], pa.int32()),
                 pa.array(_VERDICTS).take(pa.array(verdicts[is_there])),
             ],
             names=["replica", "verdict"],
@@ -299,7 +303,11 @@ class PartitionMachine:
         self._partition_transitions(at, ONLINE_PARTITION, shown=shown)
         now.partition_states[at] = ONLINE
         if receivers is None:
-            receivers = np.where(now.is_online(now.replicas[at], at), now.replicas[at], NOBODY)
+            receivers = np.where(
+                now.is_online(now.replicas.take(at, axis=0), at),
+                now.replicas.take(at, axis=0),
+                NOBODY,
+            )
         batch.leader_and_isr(shown, receivers, is_new=is_new)
         now.add_metadata(batch, shown)
 

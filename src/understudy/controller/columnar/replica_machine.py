@@ -48,7 +48,7 @@ class ReplicaMachine:
         now.told.begin_step(now.scenarios_with(concerned))
         batch = Batch(now)
         for some in in_slices(concerned):
-            row, column = np.nonzero(online[some])
+            row, column = np.nonzero(online.take(some, axis=0))
             at = some[row]
             if now.told.wants("transitions"):
                 now.told.add(
@@ -64,7 +64,9 @@ class ReplicaMachine:
             known = some[now.has_record[some]]
             if len(known):
                 shown = now.shown(known)
-                receivers = np.where(online[known], now.replicas[known], NOBODY)
+                receivers = np.where(
+                    online.take(known, axis=0), now.replicas.take(known, axis=0), NOBODY
+                )
                 batch.leader_and_isr(shown, receivers, is_new=False)
                 now.add_metadata(batch, shown)
         now.replica_states[online] = REPLICA_ONLINE
@@ -84,7 +86,7 @@ class ReplicaMachine:
         orders, rank = self._in_kafkas_order(distinct(now.replicas[stopped]))
         writes: list[tuple[Ints, Ints, Record]] = []
         for at in in_slices(concerned):
-            writes += self._take_offline(batch, at, stopped[at], rank)
+            writes += self._take_offline(batch, at, stopped.take(at, axis=0), rank)
         now.write_in_order(writes)
         without = concerned[~now.has_record[concerned]]
         now.add_metadata(batch, now.shown(concerned[:0]), now.scenarios_with(without))
@@ -96,9 +98,9 @@ class ReplicaMachine:
     ) -> list[tuple[Ints, Ints, Record]]:
         """Returns what was written: the rank of the broker group, partitions and their records."""
         now = self._now
-        ranks = np.where(stopped, values_of(rank, now.replicas[at]), now.brokers)
+        ranks = np.where(stopped, values_of(rank, now.replicas.take(at, axis=0)), now.brokers)
         in_order = np.argsort(ranks, axis=1, kind="stable")
-        brokers = np.take_along_axis(now.replicas[at], in_order, axis=1)
+        brokers = np.take_along_axis(now.replicas.take(at, axis=0), in_order, axis=1)
         counts = count_of(stopped)
         is_later = now.has_record[at] & now.is_of_later_controller(at)
         changes = now.has_record[at] & ~is_later
@@ -124,10 +126,10 @@ class ReplicaMachine:
             # The last one stopped is told of the one before: not of its own removal.
             is_apart = told & (counts > 1) & last_wrote
             knows_end = (counts > 1) & ~last_wrote
-            replicas = now.replicas[at]
+            replicas = now.replicas.take(at, axis=0)
             others = np.where((replicas != last[:, None]) | knows_end[:, None], replicas, NOBODY)
             shown = now.shown(at[told])
-            batch.leader_and_isr(shown, others[told], is_new=False)
+            batch.leader_and_isr(shown, others.compress(told, axis=0), is_new=False)
             before = Shown(now, at, before_last).only(is_apart)
             batch.leader_and_isr(before, last[is_apart, None], is_new=False)
             now.add_metadata(batch, shown)
@@ -153,7 +155,7 @@ class ReplicaMachine:
         The last ISR member is always retained, yet the epochs rise.
         """
         now = self._now
-        isr, leader = now.record["isr"][at], now.record["leader"][at]
+        isr, leader = now.record["isr"].take(at, axis=0), now.record["leader"][at]
         is_it = isr == brokers[:, None]
         wrote = any_of(is_it)
         is_alone = count_of(isr != NOBODY) == 1
@@ -170,7 +172,7 @@ class ReplicaMachine:
 
     def _stop(self, at: Ints, brokers: Ints, *, is_refused: Flags) -> None:
         now = self._now
-        column = (now.replicas[at] == brokers[:, None]).argmax(axis=1)
+        column = (now.replicas.take(at, axis=0) == brokers[:, None]).argmax(axis=1)
         if now.told.wants("transitions"):
             record = now.shown(at).known(now.has_record[at] & ~is_refused)
             now.told.add(

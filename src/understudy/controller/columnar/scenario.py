@@ -26,7 +26,7 @@ from understudy.controller.zk.events import (
 )
 from understudy.schemas import REPLAY_TABLES
 
-PARTITIONS_SIDE_BY_SIDE: Final = 100_000
+PARTITIONS_SIDE_BY_SIDE: Final = 200_000
 """Of all scenarios held together: more fill memory and gain nothing."""
 
 

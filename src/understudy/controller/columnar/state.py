@@ -108,10 +108,10 @@ class State:
         self.highest_epochs = np.full(scenarios, cluster.highest_epoch)
         self.knows_directories = np.ones(len(self.ids), dtype=bool)
         self._first_broker = (of * self.brokers).astype(np.int32)
-        self.replicas = self._own(cluster.replicas[rows])
+        self.replicas = self._own(cluster.replicas.take(rows, axis=0))
         self.is_queued = cluster.is_queued[rows]
         self.has_record = cluster.has_record[rows]
-        self.record: Record = {name: getattr(cluster, name)[rows] for name in RECORD}
+        self.record: Record = {name: getattr(cluster, name).take(rows, axis=0) for name in RECORD}
         self.record["leader"] = self._own(self.record["leader"])
         self.record["isr"] = self._own(self.record["isr"])
         self.start = self.taken(np.arange(len(rows)))
@@ -216,7 +216,8 @@ class State:
         ranks, at = (np.concatenate(each) for each in list(zip(*writes, strict=True))[:2])
         order = np.lexsort((at, ranks, self.of[at]))
         record = {
-            name: np.concatenate([each[name] for *_, each in writes])[order] for name in RECORD
+            name: np.concatenate([each[name] for *_, each in writes]).take(order, axis=0)
+            for name in RECORD
         }
         self.write(Shown(self, at[order], record))
 
@@ -241,7 +242,7 @@ class State:
     ) -> None:
         """What everybody is told: hardly anything while the topic is being deleted."""
         at = shown.at
-        replicas = self.replicas[at]
+        replicas = self.replicas.take(at, axis=0)
         offline = (replicas != NOBODY) & ~self.is_online(replicas, at)
         batch.metadata(
             shown.during_delete(self.is_queued[at]),
@@ -299,4 +300,4 @@ class Shown:
 
 
 def picked(record: Record, at: Ints) -> Record:
-    return {name: values[at] for name, values in record.items()}
+    return {name: values.take(at, axis=0) for name, values in record.items()}
