@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 FEW_ROWS: Final = 5_000
 """More of them would make every plan slow."""
+_SOME_ROWS: Final = 200_000
 _FEW_FILES: Final = 50
 _MANY_ROWS: Final = 20_000_000
 
@@ -51,11 +52,41 @@ def few_rows(folders: Mapping[str, str], schema: T.StructType, named: str) -> pa
     Columns that the files lack are null, as Spark reads them.
     """
     import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
+
+    read = _read(folders, schema, FEW_ROWS)
+    if read is None:
+        return None
+    found = [arrow_schema_of(schema).empty_table().append_column(named, pa.array([], pa.string()))]
+    found += [rows.append_column(named, pa.repeat(name, rows.num_rows)) for name, rows in read]
+    return pa.concat_tables(found).combine_chunks()
+
+
+def rows_about(
+    folders: Iterable[str], schema: T.StructType, key: Mapping[str, str]
+) -> pa.Table | None:
+    """The rows in some *folders* about one thing; None if there are many about all."""
+    import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    read = _read({folder: folder for folder in folders}, schema, _SOME_ROWS)
+    if read is None:
+        return None
+    rows = pa.concat_tables([arrow_schema_of(schema).empty_table(), *(rows for _, rows in read)])
+    for name, value in key.items():
+        rows = rows.filter(pc.equal(rows[name], value))
+    return rows
+
+
+def _read(
+    folders: Mapping[str, str], schema: T.StructType, at_most: int
+) -> list[tuple[str, pa.Table]] | None:
+    """The rows of each file in these folders; None if there are more."""
+    import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     wanted = arrow_schema_of(schema)
-    found = [wanted.empty_table().append_column(named, pa.array([], pa.string()))]
-    left = FEW_ROWS
+    found = []
+    left = at_most
     try:
         files = [(name, file) for name, folder in folders.items() for file in _files(folder)]
         if len(files) > _FEW_FILES:
@@ -72,11 +103,10 @@ def few_rows(folders: Mapping[str, str], schema: T.StructType, named: str) -> pa
                 else pa.nulls(rows.num_rows, field.type)
                 for field in wanted
             ]
-            whose = pa.repeat(name, rows.num_rows)
-            found.append(pa.Table.from_arrays([*columns, whose], names=[*wanted.names, named]))
+            found.append((name, pa.Table.from_arrays(columns, schema=wanted)))
     except (OSError, pa.ArrowException):
         return None
-    return pa.concat_tables(found).combine_chunks()
+    return found
 
 
 def counts(folders: Iterable[str]) -> dict[tuple[str, str], int] | None:

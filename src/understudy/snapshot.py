@@ -6,14 +6,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from understudy import schemas
 from understudy.errors import BadInputError, SeveralClustersError, UsageError
+from understudy.frames import collected
 from understudy.names import SNAPSHOT_KEY
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _NO_IDS: Final = "CAST(array() AS ARRAY<INT>)"
 # What decides which rules hold for a snapshot.
@@ -48,8 +52,15 @@ Sizes = Mapping[tuple[str, str], int]
 """A number for each snapshot."""
 
 
+Key = tuple[str, str]
+
+
 def unknown_sizes() -> Sizes | None:
     """Who wants to know has to count."""
+    return None
+
+
+def not_at_hand(table: str, key: Key) -> pa.Table | None:  # noqa: ARG001 - Spark has to be asked
     return None
 
 
@@ -74,6 +85,10 @@ class Snapshots:
     """How many partitions were read of each snapshot; none of those that were made since."""
     nothing_refused: bool = False
     """Whether the quarantine is known to be empty."""
+    at_hand: Callable[[str, Key], pa.Table | None] = not_at_hand
+    """The rows of a small table that were read of a snapshot, where files tell without Spark."""
+    key: Key | None = None
+    """Of the only snapshot there is, if it was chosen (:meth:`one`)."""
 
     def at_most(self, times: int) -> int | None:
         """How many rows there can be of so many for each of these, where that is known."""
@@ -87,6 +102,14 @@ class Snapshots:
         """Cluster and id of each snapshot."""
         rows = self.snapshots.select(*SNAPSHOT_KEY).toArrow()
         return [*zip(*rows.to_pydict().values(), strict=True)]
+
+    def small(self, *names: str) -> dict[str, pa.Table]:
+        """What was read into some tables, which are small, of the one snapshot there is."""
+        key = self.key
+        there = {} if key is None else {name: self.at_hand(name, key) for name in names}
+        found = {name: rows for name, rows in there.items() if rows is not None}
+        left = {name: getattr(self, name) for name in names if name not in found}
+        return {**found, **collected(self.snapshots.sparkSession, left)} if left else found
 
     def only(self, snapshots: DataFrame) -> Snapshots:
         """The same, restricted to the keys of *snapshots*; the quarantine stays as it is."""
@@ -147,6 +170,7 @@ class Snapshots:
             brokers=chosen.brokers.coalesce(1),
             topics=chosen.topics.coalesce(1),
             configs=chosen.configs.coalesce(1),
+            key=(found.newest.cluster, found.newest.snapshot_id),
         )
 
     def fork(self, *, fail: Iterable[int] = (), restore: Iterable[int] = ()) -> Snapshots:
@@ -180,6 +204,7 @@ class Snapshots:
                 }
             ).select(*self.brokers.columns),
             input_digest=sha256(f"{self.input_digest} {dead} {alive}".encode()).hexdigest(),
+            at_hand=not_at_hand,
         )
 
     def with_defaults(self) -> Snapshots:

@@ -203,13 +203,12 @@ def sequences(rounds: int) -> list[Line]:
     }
     few, many = (f"startups-{count}@{SEQUENCE_PARTITIONS}" for count in told["startups"])
     interpreted = few.replace("@", "-interpreted@")
-    copied = {shape: take.replace("@", "-copied@") for shape, take in takes.items()}
-    every = [*takes.values(), *copied.values(), few, many, interpreted]
+    every = [*takes.values(), few, many, interpreted]
     taken = _repeated(every, rounds)
     overhead = min(taken[take]["best"] for take in takes.values())
     lines = []
     for (count, events), take in takes.items():
-        touched, again = taken[take]["touched"], copied[count, events]
+        touched = taken[take]["touched"]
         rate = touched / taken[take]["best"]
         beyond = 1e6 * (taken[take]["best"] - overhead) / touched
         lines.append(
@@ -222,8 +221,7 @@ def sequences(rounds: int) -> list[Line]:
                 detail=(
                     f"best {taken[take]['best']:.2f} s; {touched:,} partition-events, "
                     "all tables written; "
-                    f"{beyond:.1f} us each beyond the shortest of these; "
-                    f"Spark copies those tables at {touched / taken[again]['best']:,.0f}/s"
+                    f"{beyond:.1f} us each beyond the shortest of these"
                 ),
             )
         )

@@ -37,7 +37,7 @@ REPLICATION: Final = 3
 # size before it counts.
 WARMING_PARTITIONS: Final = 100_000
 WARM_UPS: Final = 25
-WARMED_UP: Final = 240
+WARMED_UP: Final = 100
 WARM_UPS_AT_SIZE: Final = 3
 
 
@@ -307,18 +307,6 @@ def _failures(scenarios: int, events: int) -> Work:
     return work
 
 
-def _failures_copied(scenarios: int, events: int) -> Work:
-    """Read the tables that such replays published and write them again: nothing writes faster."""
-
-    def work(room: Room) -> None:
-        def publish(out: str) -> None:
-            _replay_events(room, "broker_failure", _failing(scenarios, events), out)
-
-        _copy(room, room.published(f"failures-{scenarios}x{events}", publish))
-
-    return work
-
-
 def _failing(scenarios: int, events: int) -> list[list[int]]:
     """The brokers that fail in each scenario, one after the other."""
     return [
@@ -376,7 +364,6 @@ SEQUENCES: Final = ((10, 1), (100, 1), (1_000, 1), (100, 8))
 for _shape_of in SEQUENCES:
     _name = f"failures-{_shape_of[0]}x{_shape_of[1]}"
     MEASURES[_name] = _failures(*_shape_of)
-    MEASURES[f"{_name}-copied"] = _failures_copied(*_shape_of)
 # Single start-ups, each of which tells a broker of every partition.
 STARTUPS: Final = (1, 20)
 for _count in (*STARTUPS, 200):

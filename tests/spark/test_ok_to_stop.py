@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -16,11 +21,14 @@ from clusters import Document, cluster, partition
 from commands import told
 from failing_clusters import FULL_ACKS, UNAVAILABLE, Judge, failing_cluster, failure, replayed
 from understudy import sources
-from understudy.questions import ok_to_stop
+from understudy.frames import arrow_schema_of
+from understudy.questions import ok_to_stop, stop_in_columns
+from understudy.questions.availability import INTERNAL_TOPICS
 from understudy.questions.cut_sets import cuts
 from understudy.snapshot import Snapshots
 
 CLUSTERS = 200
+ANSWER = arrow_schema_of(stop_in_columns.BLOCKING)
 
 
 def read_all(spark: SparkSession, path: Path, documents: list[Document]) -> Snapshots:
@@ -83,6 +91,53 @@ def test_the_judgement_is_the_controllers(spark: SparkSession, tmp_path: Path) -
             is_told_early = doc["release"] == "1.0" and doc["cluster"] in stops[True]
             assert answer == risk or (is_told_early and (answer, risk) == (FULL_ACKS, None)), doc
     assert {UNAVAILABLE, FULL_ACKS, None} == set(found.values())
+
+
+def _given(rows: Mapping[str, pa.Table], table: str, key: tuple[str, str]) -> pa.Table:  # noqa: ARG001
+    return rows[table]
+
+
+def test_a_stop_replayed_over_columns_is_the_controllers(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rng = Random(22)
+    documents = [failing_cluster(rng, f"c{n}") for n in range(3 * CLUSTERS)]
+    snapshots = read_all(spark, tmp_path / "c.jsonl", documents)
+    names = ("snapshots", "brokers", "topics", "configs", "partitions")
+    tables = {name: getattr(snapshots.with_defaults(), name).toArrow() for name in names}
+    found: dict[str | None, int] = {}
+    for doc in documents:
+        ids = sorted(Judge(doc).registered)
+        stopping = sorted(rng.sample(ids, rng.randint(1, min(3, len(ids)))))
+        rows = {
+            n: each.filter(pc.equal(each["cluster"], doc["cluster"])) for n, each in tables.items()
+        }
+        one = replace(snapshots, key=(doc["cluster"], "any"), at_hand=partial(_given, rows))
+        asked = stop_in_columns.stop(one, stopping)
+        assert (asked is None) == (doc["mode"] == "kraft" or doc["release"] == "1.0")
+        if asked is None or doc["controller"]["id"] in stopping:
+            continue
+        on_brokers = [
+            row["has_state"] and (row["leader"] in stopping or {*row["replicas"]} & {*stopping})
+            for row in rows["partitions"].to_pylist()
+        ]
+        batches = (
+            rows["partitions"].filter(pa.array(map(bool, on_brokers), pa.bool_())).to_batches()
+        )
+        told = pa.Table.from_batches(stop_in_columns.judge(asked, iter(batches)), ANSWER)
+        answers = {(row["topic"], row["partition"]): row for row in told.to_pylist()}
+        judge = Judge(doc)
+        for tp, risk in expected(doc, stopping).items():
+            topic, part = judge.partitions[tp]
+            answer = answers.pop(tp, None)
+            assert (answer and answer["risk"]) == risk, doc
+            if answer is not None:
+                few = len(part["replicas"]) <= judge.min_isr(topic)
+                is_internal = topic["name"] in INTERNAL_TOPICS
+                assert (answer["unsavable"], answer["internal"]) == (few, is_internal)
+            found[risk] = found.get(risk, 0) + 1
+        assert not answers
+    assert all(found[risk] > 20 for risk in (UNAVAILABLE, FULL_ACKS, None))
 
 
 # --- From end to end -----------------------------------------------------------------------------

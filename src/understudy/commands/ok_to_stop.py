@@ -82,10 +82,7 @@ def _judged(
 
     stopping = cluster.registered.intersection(named)  # who is down cannot be stopped
     new_controller = cluster.controller in stopping
-    touched = cuts.thresholds(
-        snapshots, stopping=stopping, new_controller=new_controller, only_touched=True
-    )
-    found = _blocking(touched, stopping, args)
+    found = _in_the_way(_blocking(snapshots, stopping, new_controller=new_controller), args)
     told: dict[str, Any] = {
         "verdict": NO if found["blocking_count"] else YES,
         "brokers": list(named),
@@ -104,24 +101,36 @@ def _judged(
     return told
 
 
-def _blocking(
-    partitions: DataFrame, stopping: frozenset[int], args: argparse.Namespace
-) -> dict[str, Any]:
+def _blocking(snapshots: Snapshots, stopping: frozenset[int], *, new_controller: bool) -> DataFrame:
+    from understudy.questions import ok_to_stop, stop_in_columns
+    from understudy.questions.cut_sets import cuts
+
+    # A new controller looks at every partition, not only at those on the brokers.
+    asked = None
+    if stopping and not new_controller:
+        asked = stop_in_columns.stop(snapshots, stopping)
+    if asked is not None:
+        return stop_in_columns.blocking(snapshots, asked)
+    touched = cuts.thresholds(
+        snapshots, stopping=stopping, new_controller=new_controller, only_touched=True
+    )
+    return ok_to_stop.blocking(touched, stopping)
+
+
+def _in_the_way(blocking: DataFrame, args: argparse.Namespace) -> dict[str, Any]:
     """The partitions in the way, counted and the first listed in one pass."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
-    from understudy.questions import ok_to_stop
-
     counts = "NOT unsavable" if args.ignore_unsavable else "true"
     seen = Observation()
-    blocking = ok_to_stop.blocking(partitions, stopping).observe(
+    counted = blocking.observe(
         seen,
         F.expr(f"count_if({counts}) AS blocking"),
         F.expr("count_if(unsavable) AS unsavable"),
         F.expr(f"count_if({counts} AND internal) AS internal"),
     )
-    listed = blocking.where(counts)
+    listed = counted.where(counts)
     if args.topic is not None:
         listed = listed.where(F.col("topic").rlike(args.topic))
     # A limit of zero would be optimised away, and the counts with it.

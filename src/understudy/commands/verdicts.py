@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -60,28 +59,22 @@ class Cluster:
 
 
 def cluster_of(snapshots: Snapshots) -> Cluster:
-    from pyspark import inheritable_thread_target
-
     from understudy.controller.profiles import ZK
 
-    known = snapshots.with_defaults()
-    # Each is a small job, most of which is planning it.
-    with ThreadPoolExecutor(1) as other:
-        asked = other.submit(
-            inheritable_thread_target(known.snapshots.sparkSession)(known.snapshots.first)
-        )
-        brokers = known.brokers.select("broker_id", "alive", "shutting_down").collect()
-        row = asked.result()
-    if row is None:  # one() has just found it
+    rows = {
+        name: each.to_pylist() for name, each in snapshots.small("snapshots", "brokers").items()
+    }
+    if not rows["snapshots"]:  # one() has just found it
         raise BadInputError("there is no such snapshot")
-    taken_at = row.taken_at
+    (row,), brokers = rows["snapshots"], rows["brokers"]
+    taken_at = row["taken_at"]
     return Cluster(
-        row.cluster,
-        row.snapshot_id,
+        row["cluster"],
+        row["snapshot_id"],
         None if taken_at is None else taken_at.astimezone(UTC),
-        is_complete=bool(row.complete),
-        controller=row.controller_id if row.mode == ZK.mode else None,
-        registered=frozenset(b.broker_id for b in brokers if b.alive),
-        live=frozenset(b.broker_id for b in brokers if b.alive and not b.shutting_down),
-        known=frozenset(b.broker_id for b in brokers),
+        is_complete=bool(row["complete"]),
+        controller=row["controller_id"] if row["mode"] == ZK.mode else None,
+        registered=frozenset(b["broker_id"] for b in brokers if b["alive"]),
+        live=frozenset(b["broker_id"] for b in brokers if b["alive"] and not b["shutting_down"]),
+        known=frozenset(b["broker_id"] for b in brokers),
     )

@@ -15,7 +15,9 @@ The expressions are SQL text over the columns of :func:`counted`.
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -33,6 +35,7 @@ from understudy.sql import NO_IDS, struct, text
 INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 """Consumers and transactions stand still while these do; every answer names them."""
 
+_TOO_LARGE: Final = 2**31
 _LEVELS: Final = ("cluster", "static")  # below the broker's own; the first that says wins
 
 _IS_KRAFT: Final = f"mode = {text(KRAFT.mode)}"
@@ -190,24 +193,31 @@ def _min_isr() -> str:
     return f"IF(is_kraft, least({_WANTED}, {first}), {_WANTED})"
 
 
-def min_isr_by_topic(snapshots: DataFrame, configs: DataFrame) -> DataFrame:
-    """``min_isr`` per topic that has its own, and for all others per snapshot, their topic null.
+def min_isr_by_topic(
+    settings: Iterable[Mapping[str, Any]], controller_id: int | None
+) -> dict[str | None, int]:
+    """``min_isr`` of each topic that has its own, and of all others under None.
 
-    That is not the effective one of KRaft.
+    Of one snapshot, from rows of ``configs``; that is not the effective one of KRaft.
     """
-    defaults = snapshots.join(F.broadcast(_defaults(configs)), on=list(SNAPSHOT_KEY), how="left")
-    known = defaults.selectExpr(*SNAPSHOT_KEY, f"{_default('default_min_isr')} AS default_min_isr")
-    others = known.selectExpr(
-        "*", "CAST(NULL AS STRING) AS topic", "CAST(NULL AS INT) AS topic_min_isr"
-    )
-    own = (
-        _own_settings(configs)
-        .where("topic_min_isr IS NOT NULL")
-        .join(F.broadcast(known), on=list(SNAPSHOT_KEY), how="inner")
-    )
-    return others.unionByName(own.select(*others.columns)).selectExpr(
-        *TOPIC_KEY, f"{_WANTED} AS min_isr"
-    )
+    said = {
+        (row["scope"], row["name"]): _whole_number(row["value"])
+        for row in settings
+        if row["key"] == MIN_ISR_SETTING
+    }
+    of_broker = ("broker", str(controller_id))
+    levels = [of_broker] if of_broker in said else [k for n in _LEVELS for k in said if k[0] == n]
+    default = said[levels[0]] if levels else None
+    others = DEFAULT_MIN_ISR if default is None else default
+    own = {name: value for (scope, name), value in said.items() if scope == "topic"}
+    return {**{name: value for name, value in own.items() if value is not None}, None: others}
+
+
+def _whole_number(value: str | None) -> int | None:
+    """As ``try_cast`` has it."""
+    found = re.fullmatch(r"\s*([+-]?[0-9]+)\s*", value or "")
+    number = int(found[1]) if found else None
+    return number if number is not None and abs(number) < _TOO_LARGE else None
 
 
 def _unclean_allowed() -> str:

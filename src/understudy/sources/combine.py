@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -18,8 +18,11 @@ from pyspark.sql import functions as F
 from understudy import schemas
 from understudy.frames import FEW_ROWS, settled
 from understudy.names import SNAPSHOT_KEY
-from understudy.snapshot import Sizes, Snapshots, unknown_sizes
+from understudy.snapshot import Key, Sizes, Snapshots, not_at_hand, unknown_sizes
 from understudy.sources.local_paths import NO_FILE_THERE, nothing_found
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SOURCE: Final = "_source"
 POSITION: Final = "_position"
@@ -45,6 +48,7 @@ class Part:
     held: tuple[DataFrame, ...] = ()
     sizes: Callable[[], Sizes | None] = unknown_sizes
     nothing_refused: bool = False
+    at_hand: Callable[[str, Key], pa.Table | None] = not_at_hand
     is_distinct: bool = False
     """Whether each snapshot is known to be there once."""
 
@@ -65,6 +69,8 @@ def combine(parts: Sequence[Part], *, settles_few: bool = False) -> Snapshots:
             rows=None,
             sizes=part.sizes,
             nothing_refused=part.nothing_refused,
+            at_hand=part.at_hand,
+            key=None,
         )
     index = reduce(DataFrame.unionByName, (part.index for part in parts))
     summary = _summary(index)
@@ -96,6 +102,8 @@ def combine(parts: Sequence[Part], *, settles_few: bool = False) -> Snapshots:
         rows=rows,
         sizes=parts[0].sizes if len(parts) == 1 else unknown_sizes,
         nothing_refused=all(part.nothing_refused for part in parts) and not has_copies,
+        at_hand=parts[0].at_hand if len(parts) == 1 and not has_copies else not_at_hand,
+        key=None,
     )
 
 

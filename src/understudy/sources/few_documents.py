@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 from understudy import schemas
 from understudy.frames import FEW_ROWS
-from understudy.snapshot import Snapshots, unknown_sizes
+from understudy.snapshot import Snapshots, not_at_hand, unknown_sizes
 from understudy.sources import combine, documents
 from understudy.sources.content import Parsed
 from understudy.sources.document import parse
@@ -46,6 +46,8 @@ def read(spark: SparkSession, paths: Sequence[str]) -> Snapshots | None:
     digest = combine.input_digest([combine.digest_of_files(digests)])
     return Snapshots(
         **tables,
+        at_hand=not_at_hand,
+        key=None,
         input_digest=digest,
         held=(),
         rows=rows,

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark import inheritable_thread_target
 from pyspark.errors import AnalysisException
@@ -20,9 +20,11 @@ from understudy.errors import BadInputError, UsageError
 from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
 from understudy.session import writes_to
+from understudy.snapshot import Key
 from understudy.sources.combine import FILE_DIGEST, POSITION, ROWS, SOURCE, Part
 
-Key = tuple[str, str]
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _DOCUMENT_ENDINGS: Final = (".json", ".jsonl", ".ndjson", ".gz")
 _FEW: Final = 64
@@ -88,6 +90,7 @@ def read(spark: SparkSession, path: str, only: Collection[Key] | None = None) ->
         digest=shown,
         sizes=partial(_sizes, spark, root, read_of),
         nothing_refused=True,
+        at_hand=partial(_at_hand, spark, root, read_of),
         is_distinct=only is not None and len(held) == len({key for key, _ in held}),
     )
 
@@ -97,6 +100,17 @@ def _sizes(spark: SparkSession, root: str, runs: Sequence[str]) -> Mapping[Key, 
     if not writes_to(spark, root):
         return None
     return local_tables.counts([publish.run_folder(root, "partitions", run) for run in runs])
+
+
+def _at_hand(
+    spark: SparkSession, root: str, runs: Sequence[str], table: str, key: Key
+) -> pa.Table | None:
+    """What these runs hold in a small table of a snapshot, where that takes no Spark."""
+    if not writes_to(spark, root):
+        return None
+    folders = [publish.run_folder(root, table, run) for run in runs]
+    named = dict(zip(SNAPSHOT_KEY, key, strict=True))
+    return local_tables.rows_about(folders, schemas.SNAPSHOT_TABLES[table], named)
 
 
 def _holding(

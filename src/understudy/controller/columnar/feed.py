@@ -124,7 +124,7 @@ def _tasks(scenarios: int, partitions: int) -> int:
 
 
 _OF_THE_QUORUM: Final = ("elr", "last_known_elr", "directories")
-_COLUMNS: Final = [n for n in PARTITIONS.names if n not in (*SNAPSHOT_KEY, *_OF_THE_QUORUM)]
+COLUMNS: Final = [n for n in PARTITIONS.names if n not in (*SNAPSHOT_KEY, *_OF_THE_QUORUM)]
 _NUMBERS: Final = T.StructType(
     [
         *(T.StructField(name, T.StringType()) for name in SNAPSHOT_KEY),
@@ -144,11 +144,11 @@ def _fed(
         # Each task reads all of them by itself: to deal them out would take longer.
         each = (F.lit(number).alias("number") for number in own)
         return reduce(
-            DataFrame.unionAll, (partitions.select(one, *_COLUMNS).coalesce(1) for one in each)
+            DataFrame.unionAll, (partitions.select(one, *COLUMNS).coalesce(1) for one in each)
         )
     listed = F.broadcast(small_frame(partitions.sparkSession, numbers, _NUMBERS))
     rows = partitions.join(listed, on=list(SNAPSHOT_KEY)).select(
-        F.explode("numbers").alias("number"), *_COLUMNS
+        F.explode("numbers").alias("number"), *COLUMNS
     )
     tasks = min(shares, _MOST_TASKS_IN_ALL)
     # By the number itself: by its hash, some tasks would have several shares and others none.

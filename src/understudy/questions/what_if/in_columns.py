@@ -227,7 +227,7 @@ class Answer:
         risks = {
             "rf1_offline": now["offline"]
             & was_led
-            & (count_of(self._cluster.replicas[row] != NOBODY) == 1),
+            & (count_of(seen["replicas_before"] != NOBODY) == 1),
             "unavailable": now["offline"] & was_led,
             "full_acks_produce_unavailable": now["acks_all_blocked"]
             & was_led
@@ -262,7 +262,7 @@ class Answer:
         """What is known of these partitions before and after, brokers by their places."""
         cluster = self._cluster
         row = self._before.rows_of(rows["topic"], rows["partition"])
-        replicas = cluster.replicas[row]
+        replicas = cluster.replicas.take(row, axis=0)
         leader = np.asarray(pc.fill_null(rows["leader"], NOBODY))
         state = _codes(rows["state_after"], PARTITION_STATES)
         return {
@@ -273,7 +273,7 @@ class Answer:
             "leader": np.where(leader >= 0, cluster.places_of(leader), NOBODY),
             "has_record_before": cluster.has_record[row].astype(np.int8),
             "has_record": np.asarray(rows["leader"].is_valid()).astype(np.int8),
-            "isr_before": cluster.isr[row],
+            "isr_before": cluster.isr.take(row, axis=0),
             "isr": cluster.filled_up(rows["isr"]),
             # A failover does not know the state before; it is that of a settled controller.
             "state_before": np.where(

@@ -6,25 +6,19 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from understudy.columns import HandOver, Pass, Told, beside
 from understudy.controller.columnar.feed import Key, LaidOut, Work
-from understudy.frames import small_frame
-from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
+from understudy.names import SCENARIO_KEY
 from understudy.questions.availability import min_isr_by_topic
 from understudy.questions.what_if.impact import judged
-from understudy.schemas import CONFIGS, INT, STRING
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _TABLES: Final = frozenset({"impact", "impact_partitions", "impact_brokers"})
-_CONTROLLERS: Final = T.StructType(
-    [*(T.StructField(name, STRING) for name in SNAPSHOT_KEY), T.StructField("controller_id", INT)]
-)
 
 
 class About(NamedTuple):
@@ -47,9 +41,7 @@ def one_pass(asked: LaidOut, about: Mapping[Key, dict[str, About]], cases: DataF
 
     *cases* has for each of them what its verdict depends on beside its counts.
     """
-    known = {key: Known({}, each) for key, each in about.items()}
-    for row in _min_isr(cases.sparkSession, asked.work.known).toArrow().to_pylist():
-        known[row["cluster"], row["snapshot_id"]].min_isr[row["topic"]] = row["min_isr"]
+    known = {key: Known(_min_isr(asked.work.known[key]), each) for key, each in about.items()}
     judged_by = cases.select(*SCENARIO_KEY, "complete", "quorum_survives", "quorum_reason")
 
     def finished(told: DataFrame) -> DataFrame:
@@ -59,15 +51,8 @@ def one_pass(asked: LaidOut, about: Mapping[Key, dict[str, About]], cases: DataF
     return Pass(asked.rows, _TABLES, partial(_tell, asked.work, known), {"impact": finished})
 
 
-def _min_isr(spark: SparkSession, known: Mapping[Key, Mapping[str, Any]]) -> DataFrame:
-    """What is known of clusters is at hand: nothing has to be looked for again."""
-    controllers = [(*key, each["snapshot"]["controller_id"]) for key, each in known.items()]
-    settings = [
-        [row[name] for name in CONFIGS.names] for each in known.values() for row in each["configs"]
-    ]
-    return min_isr_by_topic(
-        small_frame(spark, controllers, _CONTROLLERS), small_frame(spark, settings, CONFIGS)
-    )
+def _min_isr(known: Mapping[str, Any]) -> dict[str | None, int]:
+    return min_isr_by_topic(known["configs"], known["snapshot"]["controller_id"])
 
 
 def _tell(
