@@ -10,7 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.controller import releases, request_sizes
-from understudy.controller.columnar.arrays import NOBODY, UNSET, Flags, Ints, distinct, lists
+from understudy.controller.columnar.arrays import (
+    NOBODY,
+    UNSET,
+    Flags,
+    Ints,
+    contained_in,
+    distinct,
+    lists,
+)
 from understudy.controller.snapshot_rows import SnapshotRows
 from understudy.controller.words import DELETION_SETTING, UNCLEAN_SETTING
 
@@ -118,15 +126,19 @@ class Cluster:
     def struck(self, brokers: Ints) -> Ints:
         """The partitions on these *brokers*, and those in trouble, which are always tried."""
         if self._hosted is None:
-            hosts = np.column_stack([self.replicas, self.leader])
+            # Nearly every leader is one of the replicas; no partition is on a broker twice.
+            strangers = ~contained_in(self.leader[:, None], self.replicas)[:, 0]
+            leaders = np.where(strangers, self.leader, NOBODY)
+            hosts = np.column_stack([self.replicas, leaders])
             rows, columns = np.nonzero(hosts >= 0)
-            order = np.argsort(hosts[rows, columns], kind="stable")
-            starts = np.searchsorted(
-                hosts[rows, columns][order], np.arange(len(self.ids) + 1, dtype=np.int64)
-            )
+            found = hosts[rows, columns]
+            order = np.argsort(found, kind="stable")
+            starts = np.searchsorted(found[order], np.arange(len(self.ids) + 1, dtype=np.int64))
             self._hosted = rows[order], starts
         rows, starts = self._hosted
-        on_brokers = (rows[starts[broker] : starts[broker + 1]] for broker in brokers)
+        on_brokers = [rows[starts[broker] : starts[broker + 1]] for broker in brokers]
+        if len(on_brokers) == 1 and not len(self.in_trouble()):
+            return on_brokers[0]
         return distinct(np.concatenate([self.in_trouble(), *on_brokers]))
 
     def in_trouble(self) -> Ints:

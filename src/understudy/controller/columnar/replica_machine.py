@@ -98,10 +98,14 @@ class ReplicaMachine:
     ) -> list[tuple[Ints, Ints, Record]]:
         """Returns what was written: the rank of the broker group, partitions and their records."""
         now = self._now
-        ranks = np.where(stopped, values_of(rank, now.replicas.take(at, axis=0)), now.brokers)
-        in_order = np.argsort(ranks, axis=1, kind="stable")
-        brokers = np.take_along_axis(now.replicas.take(at, axis=0), in_order, axis=1)
+        replicas = now.replicas.take(at, axis=0)
         counts = count_of(stopped)
+        if counts.max() > 1:
+            ranks = np.where(stopped, values_of(rank, replicas), now.brokers)
+            in_order = np.argsort(ranks, axis=1, kind="stable")
+        else:
+            in_order = stopped.argmax(axis=1)[:, None]
+        brokers = np.take_along_axis(replicas, in_order, axis=1)
         is_later = now.has_record[at] & now.is_of_later_controller(at)
         changes = now.has_record[at] & ~is_later
         stop_epochs = np.full(brokers.shape, NO_EPOCH)
@@ -112,8 +116,9 @@ class ReplicaMachine:
             left = np.flatnonzero(counts > turn)
             here, broker, is_last = at[left], brokers[left, turn], counts[left] == turn + 1
             stop_epochs[left, turn] = now.epochs_to_stop(here)
-            for name, values in before_last.items():
-                values[left[is_last]] = now.record[name][here[is_last]]
+            if turn:
+                for name, values in before_last.items():
+                    values[left[is_last]] = now.record[name][here[is_last]]
             wrote = np.zeros(len(left), dtype=bool)
             wrote[changes[left]] = self._remove(here[changes[left]], broker[changes[left]])
             last_wrote[left[is_last]] = wrote[is_last]
@@ -126,7 +131,6 @@ class ReplicaMachine:
             # The last one stopped is told of the one before: not of its own removal.
             is_apart = told & (counts > 1) & last_wrote
             knows_end = (counts > 1) & ~last_wrote
-            replicas = now.replicas.take(at, axis=0)
             others = np.where((replicas != last[:, None]) | knows_end[:, None], replicas, NOBODY)
             shown = now.shown(at[told])
             batch.leader_and_isr(shown, others.compress(told, axis=0), is_new=False)
