@@ -41,7 +41,7 @@ from understudy.frames import (
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.scenarios import Scenario
 from understudy.schemas import QUARANTINE, REPLAY_TABLES
-from understudy.snapshot import Snapshots
+from understudy.snapshot import Snapshots, brokers_with_defaults
 from understudy.sql import text
 
 if TYPE_CHECKING:
@@ -112,8 +112,8 @@ def replay(
     accepted = judged.where("refusal IS NULL")
     found = _matched(asked, every)
     if snapshots.rows is not None and snapshots.rows * len(asked) <= SMALL:
-        return _replayed_here(snapshots, judged, found, changed_only=changed_only)
-    laid_out, rest = _in_columns(snapshots, accepted, found, changed_only=changed_only)
+        return _replayed_here(snapshots, judged, every, found, changed_only=changed_only)
+    laid_out, rest = _in_columns(snapshots, every, found, changed_only=changed_only)
     told = None if laid_out is None else laid_out.tables()
     held: tuple[DataFrame, ...] = ()
     if rest.num_rows or told is None:
@@ -124,7 +124,8 @@ def replay(
             for_few_tables=for_few_tables,
         )
         told = others if told is None else told.followed_by(others)
-    replayed = _told(snapshots, judged, told, _survey(found), held)
+    refused = _quarantine(snapshots, judged, every)
+    replayed = _told(judged, refused, told, _survey(found), held)
     return replayed if rest.num_rows else replace(replayed, in_columns=laid_out)
 
 
@@ -159,7 +160,7 @@ def _matched(asked: Sequence[Scenario], judged: pa.Table) -> pa.Table:
 
 
 def _in_columns(
-    snapshots: Snapshots, accepted: DataFrame, found: pa.Table, *, changed_only: bool
+    snapshots: Snapshots, judged: pa.Table, found: pa.Table, *, changed_only: bool
 ) -> tuple[columnar.LaidOut | None, pa.Table]:
     """The scenarios that the columnar form takes, if any, and the other ones."""
     import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
@@ -174,7 +175,7 @@ def _in_columns(
     keys = {key for key, fit in zip(places, fits, strict=True) if fit}
     if not 0 < len(keys) <= columnar.SNAPSHOTS_AT_ONCE:
         return None, found
-    known, sizes = _known(snapshots, accepted, keys)
+    known, sizes = _known(snapshots, judged, keys)
     fitting = {key for key in keys if 0 < sizes.get(key, 0) <= columnar.PARTITIONS_AT_ONCE}
     taken: dict[tuple[str, str], list[tuple[str, list[str]]]] = {}
     is_left = []
@@ -190,35 +191,54 @@ def _in_columns(
 
 
 def _known(
-    snapshots: Snapshots, accepted: DataFrame, keys: set[tuple[str, str]]
+    snapshots: Snapshots, judged: pa.Table, keys: set[tuple[str, str]]
 ) -> tuple[dict[tuple[str, str], dict[str, Any]], Mapping[tuple[str, str], int]]:
     """What each of a few clusters has in common, and how many partitions it has."""
-    decisive = ", ".join(map(text, DECISIVE_SETTINGS))
-    wanted = {
-        "snapshots": accepted,
-        "brokers": snapshots.brokers,
-        "topics": snapshots.topics.where("queued_for_deletion"),
-        "configs": snapshots.configs.where(f"key IN ({decisive})"),
-    }
+    tables = {"snapshots": judged, **_small(snapshots, keys)}
     sizes = snapshots.sizes()
     if sizes is None or not keys <= sizes.keys():
-        wanted["sizes"] = snapshots.partitions.groupBy(*SNAPSHOT_KEY).count()
-    rows: dict[str, dict[tuple[str, str], list[dict[str, Any]]]] = {name: {} for name in wanted}
-    for name, table in collected(accepted.sparkSession, wanted).items():
+        counted = snapshots.partitions.groupBy(*SNAPSHOT_KEY).count()
+        sizes = {(row["cluster"], row["snapshot_id"]): row["count"] for row in counted.collect()}
+    rows: dict[str, dict[tuple[str, str], list[dict[str, Any]]]] = {name: {} for name in tables}
+    for name, table in tables.items():
         for row in table.to_pylist():
             rows[name].setdefault((row["cluster"], row["snapshot_id"]), []).append(row)
     known = {
         key: {
-            "snapshot": snapshot,
+            "snapshot": rows["snapshots"][key][0],
             "brokers": rows["brokers"].get(key, []),
             "queued_topics": [row["topic"] for row in rows["topics"].get(key, [])],
             "configs": rows["configs"].get(key, []),
         }
-        for key, (snapshot,) in rows["snapshots"].items()
+        for key in keys
     }
-    if "sizes" in rows:
-        sizes = {key: row["count"] for key, (row,) in rows["sizes"].items()}
-    return known, sizes or {}
+    return known, sizes
+
+
+def _small(snapshots: Snapshots, keys: set[tuple[str, str]]) -> dict[str, pa.Table]:
+    """Their brokers, the topics queued for deletion and the settings that decide anything."""
+    import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    names = ("brokers", "topics", "configs")
+    if len(keys) == 1:
+        (key,) = keys
+        there = {name: snapshots.at_hand(name, key) for name in names}
+        brokers, topics, configs = there.values()
+        if brokers is not None and topics is not None and configs is not None:
+            decides = pc.is_in(configs["key"], pa.array(DECISIVE_SETTINGS))
+            return {
+                "brokers": brokers_with_defaults(brokers),
+                "topics": topics.filter(topics["queued_for_deletion"]),
+                "configs": configs.filter(decides),
+            }
+    decisive = ", ".join(map(text, DECISIVE_SETTINGS))
+    wanted = {
+        "brokers": snapshots.brokers,
+        "topics": snapshots.topics.where("queued_for_deletion"),
+        "configs": snapshots.configs.where(f"key IN ({decisive})"),
+    }
+    return collected(snapshots.snapshots.sparkSession, wanted)
 
 
 class _Left(NamedTuple):
@@ -282,7 +302,12 @@ def _others(
 
 
 def _replayed_here(
-    snapshots: Snapshots, judged: DataFrame, found: pa.Table, *, changed_only: bool
+    snapshots: Snapshots,
+    judged: DataFrame,
+    every: pa.Table,
+    found: pa.Table,
+    *,
+    changed_only: bool,
 ) -> Replay:
     """Replay what is small in this process: it is done before Spark has planned anything."""
     given = {
@@ -292,19 +317,20 @@ def _replayed_here(
     rows = {name: table.toArrow() for name, table in given.items()}
     decided = interpreted.tables_of_few(rows, found, changed_only=changed_only)
     tables = at_hand(judged.sparkSession, decided, REPLAY_TABLES)
-    return _told(snapshots, judged, tables, _survey(found))
+    refused = _quarantine(snapshots, judged, every)
+    return _told(judged, refused, tables, _survey(found))
 
 
 def _told(
-    snapshots: Snapshots,
     judged: DataFrame,
+    refused: Tables,
     tables: Tables,
     survey: _Survey,
     held: tuple[DataFrame, ...] = (),
 ) -> Replay:
     return Replay(
         tables=tables,
-        refused=_quarantine(snapshots, judged),
+        refused=refused,
         notes=_notes(survey),
         replayed=survey.scenarios,
         held=held,
@@ -358,10 +384,10 @@ def _judged(snapshots: DataFrame, profile: str | None, release: str | None) -> D
     )
 
 
-def _quarantine(snapshots: Snapshots, judged: DataFrame) -> Tables:
-    """What was refused on the way, and snapshots the replay cannot take."""
+def _quarantine(snapshots: Snapshots, judged: DataFrame, every: pa.Table) -> Tables:
+    """What was refused on the way, and snapshots the replay cannot take; *every* one is judged."""
     refused = judged.where("refusal IS NOT NULL")
-    if snapshots.nothing_refused and refused.isEmpty():
+    if snapshots.nothing_refused and every["refusal"].null_count == every.num_rows:
         nothing = arrow_rows([], QUARANTINE)
         return Tables({"quarantine": lambda: snapshots.quarantine}, at_hand={"quarantine": nothing})
     rows = (

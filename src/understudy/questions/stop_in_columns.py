@@ -20,7 +20,7 @@ from understudy.controller.profiles import DECISIVE_SETTINGS, ZK
 from understudy.questions.availability import INTERNAL_TOPICS, min_isr_by_topic
 from understudy.questions.cut_sets.cuts import FULL_ACKS, UNAVAILABLE
 from understudy.schemas import BOOLEAN, INT, STRING
-from understudy.snapshot import Snapshots
+from understudy.snapshot import Snapshots, brokers_with_defaults
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,7 +63,7 @@ def stop(snapshots: Snapshots, brokers: Collection[int]) -> Stop | None:
             "metadata_version": snapshot["metadata_version"] or release,
             "controller_epoch": snapshot["controller_epoch"] or 0,
         },
-        "brokers": rows["brokers"],
+        "brokers": brokers_with_defaults(small["brokers"]).to_pylist(),
         "queued_topics": [row["topic"] for row in rows["topics"] if row["queued_for_deletion"]],
         "configs": settings,
     }
