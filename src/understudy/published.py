@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -22,6 +22,10 @@ from understudy.errors import BadInputError
 from understudy.frames import small_frame
 from understudy.session import writes_to
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+RUN: Final = "run_id"
 TOMBSTONES: Final = T.StructType(
     [
         T.StructField("run_id", schemas.STRING),
@@ -59,27 +63,26 @@ def visible_runs(spark: SparkSession, root: str) -> DataFrame:
 
 def _all_of(spark: SparkSession, root: str, name: str, schema: T.StructType) -> DataFrame:
     """A table of the bookkeeping, of whatever runs there are."""
-    rows = None
     if writes_to(spark, root):
-        rows = _few(spark, root, name, local_tables.runs_below(f"{root}/{name}"), schema)
-    if rows is not None:
-        return rows.drop("run")
+        rows = few_rows(spark, root, name, local_tables.runs_below(f"{root}/{name}"), schema)
+        if rows is not None:
+            own = rows.select([*range(len(schema))])  # runs themselves say which they are
+            return spark.createDataFrame(own, schema)
     return spark.read.schema(schema).parquet(f"{root}/{name}").select(*schema.names)
 
 
-def _few(
+def few_rows(
     spark: SparkSession, root: str, table: str, run_ids: Sequence[str], schema: T.StructType
-) -> DataFrame | None:
-    """The rows of *table* in these runs with their ``run``, if they are few and here."""
+) -> pa.Table | None:
+    """The rows of *table* in these runs with their ``run_id`` last, if they are few and here."""
     if not writes_to(spark, root):
         return None
     folders = {run_id: run_folder(root, table, run_id) for run_id in run_ids}
-    rows = local_tables.few_rows(folders, schema, "run")
-    return None if rows is None else spark.createDataFrame(rows, _with_run(schema))
+    return local_tables.few_rows(folders, schema, RUN)
 
 
-def _with_run(schema: T.StructType) -> T.StructType:
-    return T.StructType([*schema.fields, T.StructField("run", schemas.STRING)])
+def _with_run(schema: T.StructType, named: str) -> T.StructType:
+    return T.StructType([*schema.fields, T.StructField(named, schemas.STRING)])
 
 
 def run_folder(root: str, table: str, run_id: str) -> str:
@@ -161,15 +164,16 @@ def read_runs(
 ) -> DataFrame:
     """The rows of *table* in these runs, which are known to be visible and to have written it."""
     root, schema = plain(root), schema or _schema_of(table)
+    few = few_rows(spark, root, table, run_ids, schema)
+    if few is not None:
+        return spark.createDataFrame(few, _with_run(schema, RUN))
     # Left to itself Spark guesses the type of a directory's value.
-    stored = _with_run(schema)
-    rows = _few(spark, root, table, run_ids, schema)
-    if rows is None:
-        rows = small_frame(spark, [], stored)
-        if run_ids:
-            reader = spark.read.schema(stored).option("basePath", f"{root}/{table}")
-            rows = reader.parquet(*(run_folder(root, table, run_id) for run_id in run_ids))
-    return rows.select(*schema.names, F.col("run").alias("run_id"))
+    stored = _with_run(schema, "run")
+    rows = small_frame(spark, [], stored)
+    if run_ids:
+        reader = spark.read.schema(stored).option("basePath", f"{root}/{table}")
+        rows = reader.parquet(*(run_folder(root, table, run_id) for run_id in run_ids))
+    return rows.select(*schema.names, F.col("run").alias(RUN))
 
 
 def register_views(spark: SparkSession, root: str) -> list[str]:

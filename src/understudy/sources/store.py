@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from understudy import local_tables, publish, schemas
+from understudy import local_tables, publish, published, schemas
 from understudy.errors import BadInputError, UsageError
 from understudy.frames import small_frame
 from understudy.names import SNAPSHOT_KEY
@@ -61,7 +61,11 @@ def read(spark: SparkSession, path: str, only: Collection[Key] | None = None) ->
 
     @inheritable_thread_target(spark)
     def table(name: str) -> DataFrame:
-        rows = publish.read_runs(spark, root, name, read_of, schemas.SNAPSHOT_TABLES[name])
+        schema = schemas.SNAPSHOT_TABLES[name]
+        few = published.few_rows(spark, root, name, read_of, schema)
+        if few is not None:
+            return _chosen(_of_rows(spark, root, few, schema), only)
+        rows = publish.read_runs(spark, root, name, read_of, schema)
         return _with_origin(_chosen(rows, only), root)
 
     # Each asks Spark for little, but many times over.
@@ -149,6 +153,20 @@ def _no_quarantine(spark: SparkSession) -> DataFrame:
 def _with_origin(table: DataFrame, root: str) -> DataFrame:
     position = F.concat(F.lit("run "), "run_id")
     return table.withColumns({SOURCE: F.lit(root), POSITION: position}).drop("run_id")
+
+
+def _of_rows(spark: SparkSession, root: str, rows: pa.Table, schema: T.StructType) -> DataFrame:
+    """The same of rows that are at hand."""
+    import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    position = pc.binary_join_element_wise(pa.scalar("run "), rows[published.RUN], "")
+    origin = {SOURCE: pa.repeat(root, rows.num_rows), POSITION: position}
+    table = rows.select(schema.names)
+    for name, values in origin.items():
+        table = table.append_column(name, values)
+    fields = [*schema.fields, *(T.StructField(name, schemas.STRING) for name in origin)]
+    return spark.createDataFrame(table, T.StructType(fields))
 
 
 def _check_tables(root: str, runs: Mapping[str, set[str]]) -> None:

@@ -36,10 +36,8 @@ class Cluster:
 
     def __init__(self, known: Mapping[str, Any], partitions: pa.Table) -> None:
         """*known* is what the whole cluster has in common, as the interpreter is given it."""
-        order = pc.sort_indices(
-            partitions, sort_keys=[("topic", "ascending"), ("partition", "ascending")]
-        )
-        rows = partitions.take(order).combine_chunks()
+        names, topic, order = _in_order(partitions)
+        rows = (partitions if order is None else partitions.take(pa.array(order))).combine_chunks()
 
         def column(name: str) -> pa.Array:
             chunks = rows[name].chunks
@@ -57,9 +55,8 @@ class Cluster:
         self.epoch: int = snapshot["controller_epoch"]
         self.count = rows.num_rows
 
-        topics = column("topic").dictionary_encode()
-        self.topics = topics.dictionary
-        self.topic = np.asarray(topics.indices, dtype=np.int32)
+        self.topics = names
+        self.topic = topic
         self.name_lengths = np.asarray(pc.utf8_length(self.topics), dtype=np.int64)
         self.partition = numbers("partition")
         self._assignment = {name: column(name) for name in ASSIGNMENT}
@@ -253,6 +250,25 @@ class Cluster:
         )
         level, is_on = next(((n, v) for n, v in levels if v is not None), ("", False))
         return UNCLEAN_LEVELS.index(level) if is_on else UNSET
+
+
+def _in_order(partitions: pa.Table) -> tuple[pa.Array, Ints, Ints | None]:
+    """The topics, ascending, that of each partition, and the order of these by topic and number.
+
+    None where they stand in it. Mostly they do, or in long pieces, which to sort is to merge.
+    """
+    said = partitions["topic"].combine_chunks().dictionary_encode()
+    ascending = pc.sort_indices(said.dictionary)
+    place = np.empty(len(ascending), dtype=np.int32)
+    place[np.asarray(ascending)] = np.arange(len(ascending), dtype=np.int32)
+    topic = place.take(np.asarray(said.indices))
+    numbers = np.asarray(partitions["partition"].combine_chunks(), dtype=np.int64)
+    keys = (topic.astype(np.int64) << 32) + numbers
+    names = said.dictionary.take(ascending)
+    if (keys[1:] >= keys[:-1]).all():
+        return names, topic, None
+    order = np.argsort(keys, kind="stable")
+    return names, topic.take(order), order
 
 
 def _all_of(*ids: Ints) -> Ints:
