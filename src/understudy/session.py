@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
-from typing import Final
+from typing import Any, Final
 
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -150,7 +150,13 @@ def writes_to(spark: SparkSession, path: str) -> bool:
     scheme, named, _ = path.partition(":")
     if named and "/" not in scheme:
         return scheme == "file"
-    hadoop = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+    context = spark.sparkContext
+    if not Path(path).is_absolute():
+        jvm: Any = context._jvm  # noqa: SLF001
+        # Spark stays where it was started.
+        if Path(jvm.java.lang.System.getProperty("user.dir")) != Path.cwd():
+            return False
+    hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001
     return str(hadoop.get("fs.defaultFS")).startswith("file:")
 
 
