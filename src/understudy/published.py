@@ -46,16 +46,16 @@ class Published:
 
 def is_store(spark: SparkSession, path: str) -> bool:
     """Whether *path* is a directory that runs were published to."""
-    return not _is_pattern(path) and _exists(spark, f"{path.rstrip('/')}/runs")
+    return not _is_pattern(path) and exists(spark, f"{path.rstrip('/')}/runs")
 
 
 def visible_runs(spark: SparkSession, root: str) -> DataFrame:
     """The rows of the runs published to *root* that no tombstone hides."""
     root = plain(root)
-    if not _exists(spark, f"{root}/runs"):
+    if not exists(spark, f"{root}/runs"):
         raise never_published(root)
     runs = _all_of(spark, root, "runs", schemas.RUNS)
-    if not _exists(spark, f"{root}/tombstones"):
+    if not exists(spark, f"{root}/tombstones"):
         return runs
     hidden = _all_of(spark, root, "tombstones", TOMBSTONES).select("run_id")
     return runs.join(F.broadcast(hidden), "run_id", "left_anti")
@@ -96,7 +96,7 @@ def never_published(root: str) -> BadInputError:
 def hidden_runs(spark: SparkSession, root: str) -> dict[str, datetime]:
     """The runs that tombstones hide, with when they were first hidden."""
     root = plain(root)
-    if not _exists(spark, f"{root}/tombstones"):
+    if not exists(spark, f"{root}/tombstones"):
         return {}
     hidden = _all_of(spark, root, "tombstones", TOMBSTONES)
     first = hidden.groupBy("run_id").agg(F.min(F.unix_micros("deleted_at")).alias("micros"))
@@ -239,7 +239,8 @@ def _schema_of(table: str) -> T.StructType:
     return schemas.TABLES[table]
 
 
-def _exists(spark: SparkSession, path: str) -> bool:
+def exists(spark: SparkSession, path: str) -> bool:
+    """Whether there is such a file or directory."""
     if writes_to(spark, path):
         return local_tables.is_there(path)
     try:

@@ -12,10 +12,17 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kraft_log_writer import control, log, record
-from understudy import schemas
+from understudy import schemas, sources
 from understudy.errors import BadInputError
 from understudy.snapshot import Snapshots
-from understudy.sources import documents, kraft_directory, kraft_files, text_files, text_forms
+from understudy.sources import (
+    data_sources,
+    documents,
+    kraft_directory,
+    kraft_files,
+    text_files,
+    text_forms,
+)
 from understudy.sources.combine import Part, combine
 from understudy.sources.kraft_directory import asked
 
@@ -80,6 +87,21 @@ def test_an_instant_and_every_change(spark: SparkSession, opened: Opened, tmp_pa
     assert each.snapshots.count() == 40
     assert each.partitions.count() == 40 * 41
     assert one.input_digest != each.input_digest
+
+
+def test_what_names_the_cluster_lies_above_the_directory(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    extract(DATA / "kraft-log" / "kraft-4.3" / "node1.tar.gz", tmp_path)
+    path = str(tmp_path / "node1" / METADATA)
+    found = sources.load(spark, [path])
+    try:
+        assert found.keys() == [("corpusClusterIdAAAAAAA", "offset-2741")]
+    finally:
+        found.close()
+    data_sources.register(spark)
+    read = spark.read.format("kafka-metadata-log").option("table", "snapshots").load(path)
+    assert [row.cluster for row in read.collect()] == ["corpusClusterIdAAAAAAA"]
 
 
 def test_a_damaged_directory_beside_a_good_one(

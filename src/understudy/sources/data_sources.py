@@ -102,6 +102,9 @@ class FormReader(DataSourceReader):
     def partitions(self) -> list[Files]:
         filesystem, root = _filesystem(self._path)
         listed = [path for path in _listed(filesystem, root) if not _is_hidden(path, root)]
+        above = kraft_directory.names_above(root)
+        if above is not None and filesystem.get_file_info(above).is_file:
+            listed.append(above)
         found = list(self._files(listed, filesystem))
         if not found:
             raise BadInputError(f"{self._path}: there is nothing of form {self._form}")

@@ -8,6 +8,7 @@ between files or a log without a beginning is refused. Plain Python: this runs o
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -148,6 +149,13 @@ def checkpoint_end(name: str) -> tuple[int, int] | None:
     """The offset a checkpoint ends before and its epoch, from its name."""
     found = _CHECKPOINT.fullmatch(name)
     return (int(found[1]), int(found[2])) if found else None
+
+
+def names_above(directory: str) -> str | None:
+    """Where the cluster of a metadata log is named: in a file of the directory above."""
+    above, name = posixpath.split(directory.rstrip("/"))
+    is_log = name.startswith(METADATA_DIRECTORY)
+    return posixpath.join(above, META_PROPERTIES) if is_log else None
 
 
 def is_file(name: str) -> bool:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from understudy import schemas
+from understudy import published, schemas
 from understudy.errors import UsageError
 from understudy.frames import small_frame
 from understudy.snapshot import Snapshots
@@ -50,6 +50,7 @@ def load(spark: SparkSession, paths: Sequence[str], wanted: Wanted) -> Snapshots
     """
     wanted.check()
     stores, others = store.divide(spark, paths)
+    others = _with_names_above(spark, others)
     if stores and wanted.form is not None:
         raise UsageError(f"--form {wanted.form}: {stores[0]} is a snapshot store, which needs none")
     parts = [store.read(spark, path) for path in stores]
@@ -60,6 +61,12 @@ def load(spark: SparkSession, paths: Sequence[str], wanted: Wanted) -> Snapshots
     elif wanted.settings():
         raise UsageError("a snapshot store is loaded as it is: leave the options out")
     return combine(parts)
+
+
+def _with_names_above(spark: SparkSession, paths: Sequence[str]) -> list[str]:
+    """And the files that name the cluster of a metadata log, which lie above its directory."""
+    above = filter(None, map(kraft_directory.names_above, paths))
+    return [*dict.fromkeys([*paths, *(path for path in above if published.exists(spark, path))])]
 
 
 def _recognised(spark: SparkSession, paths: Sequence[str], wanted: Wanted) -> list[Part]:
