@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
@@ -37,7 +39,8 @@ def gather(spark: SparkSession, root: str, run_id: str, *, topic: str | None, li
     )
     # A handful of rows, however many partitions there are: one for each pair and rule.
     found = by_rule.orderBy("controller_b", F.desc("partitions"), "rule").collect()
-    first = [row.asDict(recursive=True) for row in found[:limit]]
+    pairs = groupby(found, key=attrgetter("controller_b"))
+    first = [row.asDict(recursive=True) for _, each in pairs for row in islice(each, limit)]
     return {
         "rules": {
             "count": len(found),

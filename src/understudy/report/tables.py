@@ -101,6 +101,11 @@ def cell(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+def leader(broker_id: int | None) -> str:
+    """An id is a name, not an amount."""
+    return "nobody" if broker_id == -1 else "-" if broker_id is None else str(broker_id)
+
+
 def cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - len(_CUT)] + _CUT
 

@@ -19,7 +19,7 @@ from understudy.report.html.page import (
     tile,
     tiles,
 )
-from understudy.report.tables import amount, size
+from understudy.report.tables import amount, leader, size
 
 Told = dict[str, Any]
 
@@ -197,7 +197,7 @@ def _at_risk(found: Told, which: Sequence[str]) -> Markup:
             row["partition"],
             *(row[name] for name in (*which, "scenario")),
             row["leader_before"],
-            _leader(row["leader"]),
+            leader(row["leader"]),
             row["isr"] or "none",
             row["risks"],
             row["reason"],
@@ -209,10 +209,6 @@ def _at_risk(found: Told, which: Sequence[str]) -> Markup:
     headings = ("topic", "partition", *snapshot, "scenario", *after)
     matching = f" of topics matching {found['topic']}" if found["topic"] else ""
     return section("Partitions at risk", table(shown_of(found, f"rows{matching}"), headings, rows))
-
-
-def _leader(leader: int | None) -> object:
-    return "nobody" if leader == -1 else leader
 
 
 def _cut_sets(found: Told) -> Markup:

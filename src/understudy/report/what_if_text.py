@@ -11,7 +11,7 @@ from understudy import publish
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.questions.what_if.impact import CANNOT_DECIDE, SAFE, UNSAFE, WARNINGS, WORST_FIRST
 from understudy.report.summary import are_several, first_rows, refusals, several_of, told_tables
-from understudy.report.tables import amount, listed, table, wrapped
+from understudy.report.tables import amount, leader, listed, table, wrapped
 from understudy.schemas import RISKS
 
 Told = dict[str, Any]
@@ -161,8 +161,8 @@ def _told_partitions(told: Told) -> list[str]:
             f"{row['topic']}-{row['partition']}",
             *(row[key] for key in keys),
             row["scenario"],
-            row["leader_before"],
-            row["leader"],
+            leader(row["leader_before"]),
+            leader(row["leader"]),
             ", ".join(row["risks"]),
         )
         for row in found["first"]
