@@ -62,7 +62,9 @@ def test_the_verdict_comes_first_and_counts_are_true() -> None:
     assert lines[0] == "Verdict: unsafe. Of 40 scenarios: 1 unsafe, 1 safe."
     assert "Scenarios, the worst first: 40 scenarios (the first 2 follow)" in lines
     assert any(line.split()[:3] == ["broker:1", "unsafe", "1"] for line in lines)
-    assert any(line.split() == ["orders-7", "broker:1", "1", "nobody", "unavailable"] for line in lines)
+    assert any(
+        line.split() == ["orders-7", "broker:1", "1", "nobody", "unavailable"] for line in lines
+    )
 
 
 def test_internal_topics_are_called_out() -> None:
