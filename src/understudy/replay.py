@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from understudy import scenarios
+from understudy import cluster_facts, scenarios
 from understudy.controller import interpreted
 from understudy.controller.columnar import feed as columnar
 from understudy.controller.native import engine as native
@@ -41,7 +41,7 @@ from understudy.frames import (
 from understudy.names import SCENARIO_KEY, SNAPSHOT_KEY
 from understudy.scenarios import Scenario
 from understudy.schemas import QUARANTINE, REPLAY_TABLES
-from understudy.snapshot import Snapshots, brokers_with_defaults
+from understudy.snapshot import Snapshots
 from understudy.sql import text
 
 if TYPE_CHECKING:
@@ -203,13 +203,11 @@ def _known(
     for name, table in tables.items():
         for row in table.to_pylist():
             rows[name].setdefault((row["cluster"], row["snapshot_id"]), []).append(row)
+    beside = ("brokers", "topics", "configs")
     known = {
-        key: {
-            "snapshot": rows["snapshots"][key][0],
-            "brokers": rows["brokers"].get(key, []),
-            "queued_topics": [row["topic"] for row in rows["topics"].get(key, [])],
-            "configs": rows["configs"].get(key, []),
-        }
+        key: cluster_facts.known(
+            rows["snapshots"][key][0], *(rows[name].get(key, []) for name in beside)
+        )
         for key in keys
     }
     return known, sizes
@@ -217,21 +215,13 @@ def _known(
 
 def _small(snapshots: Snapshots, keys: set[tuple[str, str]]) -> dict[str, pa.Table]:
     """Their brokers, the topics queued for deletion and the settings that decide anything."""
-    import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
-    import pyarrow.compute as pc  # noqa: PLC0415
-
-    names = ("brokers", "topics", "configs")
     if len(keys) == 1:
         (key,) = keys
-        there = {name: snapshots.at_hand(name, key) for name in names}
-        brokers, topics, configs = there.values()
+        brokers, topics, configs = (
+            snapshots.at_hand(name, key) for name in ("brokers", "topics", "configs")
+        )
         if brokers is not None and topics is not None and configs is not None:
-            decides = pc.is_in(configs["key"], pa.array(DECISIVE_SETTINGS))
-            return {
-                "brokers": brokers_with_defaults(brokers),
-                "topics": topics.filter(topics["queued_for_deletion"]),
-                "configs": configs.filter(decides),
-            }
+            return cluster_facts.deciding(brokers, topics, configs)
     decisive = ", ".join(map(text, DECISIVE_SETTINGS))
     wanted = {
         "brokers": snapshots.brokers,

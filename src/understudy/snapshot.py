@@ -48,22 +48,9 @@ def _defaulted(table: DataFrame, **defaults: str) -> DataFrame:
     )
 
 
-def brokers_with_defaults(brokers: pa.Table) -> pa.Table:
-    """What :meth:`Snapshots.with_defaults` makes of brokers, of rows of this process."""
-    import pyarrow.compute as pc  # noqa: PLC0415 - importing the package must not load it
-
-    fenced = pc.coalesce(brokers["fenced"], pc.invert(brokers["alive"]))
-    known = {"shutting_down": pc.fill_null(brokers["shutting_down"], False), "fenced": fenced}
-    for name, values in known.items():
-        brokers = brokers.set_column(brokers.column_names.index(name), name, values)
-    return brokers
-
-
-Sizes = Mapping[tuple[str, str], int]
-"""A number for each snapshot."""
-
-
 Key = tuple[str, str]
+Sizes = Mapping[Key, int]
+"""A number for each snapshot."""
 
 
 def unknown_sizes() -> Sizes | None:

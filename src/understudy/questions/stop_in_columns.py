@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from understudy import cluster_facts
 from understudy.controller.columnar.feed import COLUMNS
-from understudy.controller.profiles import DECISIVE_SETTINGS, ZK
+from understudy.controller.profiles import ZK
 from understudy.questions.availability import INTERNAL_TOPICS, min_isr_by_topic
 from understudy.questions.cut_sets.cuts import FULL_ACKS, UNAVAILABLE
 from understudy.schemas import BOOLEAN, INT, STRING
-from understudy.snapshot import Snapshots, brokers_with_defaults
+from understudy.snapshot import Snapshots
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,24 +51,18 @@ class Stop(NamedTuple):
 def stop(snapshots: Snapshots, brokers: Collection[int]) -> Stop | None:
     """The stop of these *brokers* of a single snapshot; None where it has no columnar form."""
     small = snapshots.small("snapshots", "brokers", "topics", "configs")
-    rows = {name: table.to_pylist() for name, table in small.items()}
-    (snapshot,) = rows["snapshots"]
+    (snapshot,) = small.pop("snapshots").to_pylist()
     release = snapshot["release"]
     if snapshot["mode"] != ZK.mode or release is None or not ZK.covers(release):
         return None
-    settings = [row for row in rows["configs"] if row["key"] in DECISIVE_SETTINGS]
-    known = {
-        # As Snapshots.with_defaults() has it.
-        "snapshot": {
-            **snapshot,
-            "metadata_version": snapshot["metadata_version"] or release,
-            "controller_epoch": snapshot["controller_epoch"] or 0,
-        },
-        "brokers": brokers_with_defaults(small["brokers"]).to_pylist(),
-        "queued_topics": [row["topic"] for row in rows["topics"] if row["queued_for_deletion"]],
-        "configs": settings,
+    # As Snapshots.with_defaults() has it.
+    defaults = {
+        "metadata_version": snapshot["metadata_version"] or release,
+        "controller_epoch": snapshot["controller_epoch"] or 0,
     }
-    min_isr = min_isr_by_topic(settings, snapshot["controller_id"])
+    rows = (table.to_pylist() for table in cluster_facts.deciding(**small).values())
+    known = cluster_facts.known({**snapshot, **defaults}, *rows)
+    min_isr = min_isr_by_topic(known["configs"], snapshot["controller_id"])
     return Stop(known, min_isr, tuple(sorted(brokers)))
 
 
