@@ -7,7 +7,7 @@ readers then see is what one audit of everything would have shown, whatever came
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -19,11 +19,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from understudy import publish, schemas, sources, superseding
-from understudy.frames import FEW_ROWS, at_hand, collected, small_frame
+from understudy.frames import FEW_ROWS, at_hand, small_frame
 from understudy.names import SNAPSHOT_KEY
 from understudy.progress import Progress
 from understudy.questions.audit import audit, carrying, exposure, ledger
-from understudy.questions.audit.ledger import Counts, Entry, History, Seen, Span
+from understudy.questions.audit.carrying import Carried
+from understudy.questions.audit.ledger import Counts, Entry, History, Key, Seen, Span
 from understudy.questions.audit.rule_set import RuleSet
 from understudy.report.tables import amount
 from understudy.snapshot import Snapshots
@@ -39,7 +40,6 @@ CANNOT_DECIDE: Final = "cannot-decide"
 WARNINGS: Final = "warnings"
 HOLDS: Final = "holds"
 
-_UP: Final = "brokers_up"
 _KEYS: Final = T.StructType([T.StructField(name, schemas.STRING) for name in SNAPSHOT_KEY])
 _OWNERS: Final = T.StructType([*_KEYS.fields, T.StructField("run_id", schemas.STRING)])
 _LEDGERS: Final = T.StructType(
@@ -152,19 +152,16 @@ def run(
             f"judging {amount(judged, 'snapshot')}", tables=6 if given.read is None else 7
         )
     found = _judge(spark, given, out, started, todo=todo, rules=asked.rules, tell=tell)
-    stretches = _stretches(spark, out, todo, known, found.findings)
-    sums = collected(
-        spark,
-        {"counts": audit.counts(found.findings), "stretches": stretches.limit(FEW_ROWS + 1)},
-    )
-    entries = _entries(todo, started.run_id, sums["counts"], found.brokers_up)
+    entries = _entries(todo, started.run_id, found.counts, found.brokers_up)
     few = {**found.few, "audited": audit.audited(entries, rules)}
     many = {}
     numbered = exposure.numbers(todo)
-    if sums["stretches"].num_rows > FEW_ROWS:
+    stretches = _stretches(spark, out, todo, known, found.findings)
+    first = stretches.limit(FEW_ROWS + 1).toArrow()
+    if first.num_rows > FEW_ROWS:
         many["exposure"] = exposure.exposure(stretches, numbered)
     else:
-        few["exposure"] = exposure.joined(sums["stretches"], numbered)
+        few["exposure"] = exposure.joined(first, numbered)
     tables = at_hand(spark, few, schemas.TABLES).beside(many)
     counts = {**found.written, **publish.write(spark, out, started, tables, on_table=tell)}
     touched = {history.cluster for history in todo}
@@ -191,11 +188,30 @@ class _Found:
     """What is found in the snapshots that are asked for."""
 
     findings: DataFrame
+    counts: Mapping[Key, Counts]
+    brokers_up: Mapping[Key, int]
     written: Mapping[str, int]
     """How many rows of each table are written already."""
-    few: Mapping[str, pa.Table]
+    few: Mapping[str, pa.Table] = field(default_factory=dict)
     """The rows of those that are still to be written."""
-    brokers_up: pa.Table
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What is to be judged, with what, and where it is published."""
+
+    spark: SparkSession
+    out: str
+    run: publish.Run
+    todo: Sequence[History]
+    rules: RuleSet
+    needed: Snapshots
+    refused: Mapping[str, DataFrame]
+    tell: Callable[[str], None] | None
+
+    def written(self, tables: Mapping[str, DataFrame]) -> dict[str, int]:
+        every = {**tables, **self.refused}
+        return publish.write(self.spark, self.out, self.run, every, on_table=self.tell)
 
 
 def _judge(
@@ -211,52 +227,63 @@ def _judge(
     """Write what is found, and what of documents is refused; what is little is kept for later."""
     keys = [seen.key for history in todo for seen in (*history.asked, *history.needed)]
     if given.read is None:
-        snapshots = needed = sources.read(spark, given.paths, only=keys)
+        needed = sources.read(spark, given.paths, only=keys)
     else:
-        snapshots, needed = given.read, given.read.only(small_frame(spark, keys, _KEYS))
+        needed = given.read.only(small_frame(spark, keys, _KEYS))
+    refused = {} if given.read is None else {"quarantine": given.read.quarantine}
+    work = _Work(spark, out, run, todo, rules, needed, refused, tell)
     try:
-        refused = {} if given.read is None else {"quarantine": given.read.quarantine}
-        with ExitStack() as held:
-            found = [
-                held.enter_context(closing(each))
-                for each in _judged(spark, needed, out, todo, rules)
-            ]
-            tables = {
-                name: reduce(DataFrame.unionAll, (each.tables[name] for each in found))
-                for name in found[0].tables
-            }
-            up = audit.brokers_up(needed)
-            if all(each.is_little for each in found):
-                few = collected(spark, {**tables, _UP: up})
-                up_rows = few.pop(_UP)
-                findings = spark.createDataFrame(few["findings"], schemas.FINDINGS)
-                written = publish.write(spark, out, run, refused, on_table=tell) if refused else {}
-                return _Found(findings, written, few, up_rows)
-            counts = publish.write(spark, out, run, {**tables, **refused}, on_table=tell)
-        findings = publish.read_runs(spark, out, superseding.FINDINGS, [run.run_id])
-        return _Found(findings, counts, {}, up.toArrow())
+        carried = carrying.carried(needed, todo)
+        if carried is None or not carried.is_little or len(carried.todo) < len(todo):
+            return _found_by_spark(work, carried)
+        return _found_here(work, carried)
     finally:
         if given.read is None:
-            snapshots.close()
+            needed.close()
 
 
-def _judged(
-    spark: SparkSession, needed: Snapshots, out: str, todo: Sequence[History], rules: RuleSet
-) -> Iterator[audit.Judged]:
-    """What is found: where little changed by a look at that, in all other clusters by all rules."""
-    carried = carrying.carried(spark, needed, todo)
+def _found_here(work: _Work, carried: Carried) -> _Found:
+    """Little changed anywhere, and what holds on is little, too."""
+    owners = carried.owners()
+    runs = sorted({run for *_, run in owners})
+    before = publish.rows_at_hand(work.spark, work.out, superseding.FINDINGS, runs)
+    if before is None:
+        before = _owned(work.spark, work.out, owners).toArrow()
+    tables = carried.judged(work.spark, work.rules, before)
+    findings = work.spark.createDataFrame(tables["findings"], schemas.FINDINGS)
+    written = work.written({}) if work.refused else {}
+    counts = audit.counts_of(tables["findings"])
+    return _Found(findings, counts, carried.brokers_up(), written, tables)
+
+
+def _found_by_spark(work: _Work, carried: Carried | None) -> _Found:
+    """Where little changed only that is judged, in all other clusters everything."""
+    spark, todo = work.spark, work.todo
+    found: list[Mapping[str, DataFrame]] = []
+    up: dict[Key, int] = {}
     if carried is not None:
-        owners = carried.owners()
-        before = publish.read_runs(
-            spark, out, superseding.FINDINGS, sorted({run for *_, run in owners})
-        )
-        held = F.broadcast(small_frame(spark, owners, _OWNERS))
-        known = before.join(held, on=[*SNAPSHOT_KEY, "run_id"], how="left_semi")
-        rest = carried.rest(rules, known)
-        yield audit.judged(spark, carried.snapshots, carried.todo, rules, rest)
+        before = _owned(spark, work.out, carried.owners())
+        found.append(carried.frames(spark, work.rules, before))
+        up |= carried.brokers_up()
         todo = [history for history in todo if history not in carried.todo]
-    if todo:
-        yield audit.judged(spark, needed, todo, rules)
+    with ExitStack() as held:
+        if todo:
+            judged = audit.judged(spark, work.needed, todo, work.rules)
+            found.append(held.enter_context(closing(judged)).tables)
+            up |= audit.brokers_up(work.needed)
+        written = work.written(
+            {name: reduce(DataFrame.unionAll, (each[name] for each in found)) for name in found[0]}
+        )
+    findings = publish.read_runs(spark, work.out, superseding.FINDINGS, [work.run.run_id])
+    return _Found(findings, audit.counts(findings), up, written)
+
+
+def _owned(spark: SparkSession, out: str, owners: Sequence[tuple[str, str, str]]) -> DataFrame:
+    """What these runs found in these snapshots."""
+    runs = sorted({run for *_, run in owners})
+    held = F.broadcast(small_frame(spark, owners, _OWNERS))
+    found = publish.read_runs(spark, out, superseding.FINDINGS, runs)
+    return found.join(held, on=_OWNERS.names, how="left_semi").select(*found.columns)
 
 
 def _known(spark: SparkSession, out: str, rules: str) -> _Known:
@@ -312,23 +339,15 @@ def _stretches(
         stretches = stretches.unionByName(exposure.known_from(held))
     rebuilt = [entry for history in todo if not history.is_continued for entry in history.kept]
     if rebuilt:
-        owners = [(*entry.seen.key, entry.run) for entry in rebuilt]
-        kept = F.broadcast(small_frame(spark, owners, _OWNERS))
-        runs = sorted({entry.run for entry in rebuilt})
-        before = publish.read_runs(spark, out, superseding.FINDINGS, runs)
-        held = before.join(kept, on=_OWNERS.names, how="left_semi")
+        held = _owned(spark, out, [(*entry.seen.key, entry.run) for entry in rebuilt])
         stretches = stretches.unionByName(exposure.found_in(held))
     return stretches
 
 
 def _entries(
-    todo: Iterable[History], run: str, counts: pa.Table, brokers_up: pa.Table
+    todo: Iterable[History], run: str, counts: Mapping[Key, Counts], brokers_up: Mapping[Key, int]
 ) -> list[Entry]:
     """The ledger of these histories after this *run*: what is kept, and what is judged now."""
-    found = {
-        (row.pop("cluster"), row.pop("snapshot_id")): Counts(**row) for row in counts.to_pylist()
-    }
-    up = {(row["cluster"], row["snapshot_id"]): row["up"] for row in brokers_up.to_pylist()}
     entries = [entry for each in todo for entry in each.kept]
     for each in todo:
         entries += [
@@ -336,8 +355,8 @@ def _entries(
                 seen=seen,
                 previous=each.previous[seen.snapshot_id],
                 run=run,
-                counts=found.get(seen.key, Counts()),
-                brokers_up=up.get(seen.key),
+                counts=counts.get(seen.key, Counts()),
+                brokers_up=brokers_up.get(seen.key),
             )
             for seen in each.asked
         ]

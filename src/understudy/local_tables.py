@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 FEW_ROWS: Final = 5_000
 """More of them would make every plan slow."""
-_SOME_ROWS: Final = 200_000
+SOME_ROWS: Final = 200_000
 _FEW_FILES: Final = 50
 _MANY_ROWS: Final = 20_000_000
 
@@ -46,14 +46,16 @@ def runs_below(folder: str) -> list[str]:
     return sorted(each.name.removeprefix("run=") for each in found)
 
 
-def few_rows(folders: Mapping[str, str], schema: T.StructType, named: str) -> pa.Table | None:
+def few_rows(
+    folders: Mapping[str, str], schema: T.StructType, named: str, at_most: int = FEW_ROWS
+) -> pa.Table | None:
     """The rows in some *folders*, which the column *named* tells apart; None if they are many.
 
     Columns that the files lack are null, as Spark reads them.
     """
     import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
 
-    read = _read(folders, schema, FEW_ROWS)
+    read = _read(folders, schema, at_most)
     if read is None:
         return None
     found = [arrow_schema_of(schema).empty_table().append_column(named, pa.array([], pa.string()))]
@@ -68,7 +70,7 @@ def rows_about(
     import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
     import pyarrow.compute as pc  # noqa: PLC0415
 
-    read = _read({folder: folder for folder in folders}, schema, _SOME_ROWS)
+    read = _read({folder: folder for folder in folders}, schema, SOME_ROWS)
     if read is None:
         return None
     rows = pa.concat_tables([arrow_schema_of(schema).empty_table(), *(rows for _, rows in read)])

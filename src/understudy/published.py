@@ -81,6 +81,16 @@ def few_rows(
     return local_tables.few_rows(folders, schema, RUN)
 
 
+def rows_at_hand(
+    spark: SparkSession, root: str, table: str, run_ids: Sequence[str]
+) -> pa.Table | None:
+    """The same of up to some hundred thousand rows, for those who need them in this process."""
+    if not writes_to(spark, root):
+        return None
+    folders = {run_id: run_folder(plain(root), table, run_id) for run_id in run_ids}
+    return local_tables.few_rows(folders, _schema_of(table), RUN, local_tables.SOME_ROWS)
+
+
 def _with_run(schema: T.StructType, named: str) -> T.StructType:
     return T.StructType([*schema.fields, T.StructField(named, schemas.STRING)])
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 _NO_IDS: Final = "CAST(array() AS ARRAY<INT>)"
 # What decides which rules hold for a snapshot.
 _RULING: Final = ("mode", "release", "metadata_version", "elr_enabled", "controller_id")
-_IN_A_RECORD: Final = (
-    ("leader_epoch", "0"),
-    ("partition_epoch", "0"),
-    ("controller_epoch", "0"),
-    ("recovery", "0"),
+_PENDING: Final = ("adding", "removing", "offline_dirs")
+# What a record always has, with the number it begins with.
+_IN_A_RECORD: Final = dict.fromkeys(
+    ("leader_epoch", "partition_epoch", "controller_epoch", "recovery"), 0
 )
 
 
@@ -49,8 +48,38 @@ def _defaulted(table: DataFrame, **defaults: str) -> DataFrame:
 
 
 Key = tuple[str, str]
+Row = Mapping[str, Any]
 Sizes = Mapping[Key, int]
 """A number for each snapshot."""
+
+
+# --- What Snapshots.with_defaults() does, for rows at hand ---------------------------------------
+
+
+def snapshot_with_defaults(row: Row) -> dict[str, Any]:
+    defaults = {
+        "metadata_version": row["release"],
+        "controller_epoch": 0,
+        "elr_enabled": False,
+    }
+    return _with(row, defaults)
+
+
+def broker_with_defaults(row: Row) -> dict[str, Any]:
+    is_fenced = None if row["alive"] is None else not row["alive"]
+    return _with(row, {"shutting_down": False, "fenced": is_fenced})
+
+
+def partition_with_defaults(row: Row) -> dict[str, Any]:
+    pending: dict[str, Any] = {name: [] for name in _PENDING}
+    return _with(row, pending | _IN_A_RECORD if row["has_state"] else pending)
+
+
+def _with(row: Row, defaults: Row) -> dict[str, Any]:
+    return {**row, **{name: value for name, value in defaults.items() if row[name] is None}}
+
+
+# --- The tables of snapshots ---------------------------------------------------------------------
 
 
 def unknown_sizes() -> Sizes | None:
@@ -222,8 +251,11 @@ class Snapshots:
             brokers=_defaulted(self.brokers, shutting_down="false", fenced="NOT alive"),
             partitions=_defaulted(
                 self.partitions,
-                **dict.fromkeys(("adding", "removing", "offline_dirs"), _NO_IDS),
-                **{name: f"IF(has_state, {default}, NULL)" for name, default in _IN_A_RECORD},
+                **dict.fromkeys(_PENDING, _NO_IDS),
+                **{
+                    name: f"IF(has_state, {default}, NULL)"
+                    for name, default in _IN_A_RECORD.items()
+                },
             ),
         )
 

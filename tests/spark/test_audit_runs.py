@@ -125,13 +125,11 @@ def test_where_little_happened_only_that_is_looked_at(
     store, out, full = (str(tmp_path / name) for name in ("store", "out", "full"))
     looked_at, there = Counter[str](), 0
 
-    def spied(
-        spark: SparkSession, there: Snapshots, todo: Sequence[ledger.History]
-    ) -> carrying.Carried | None:
-        found = carried(spark, there, todo)
+    def spied(there: Snapshots, todo: Sequence[ledger.History]) -> carrying.Carried | None:
+        found = carried(there, todo)
         if found is not None:
-            keys = found.snapshots.partitions.select("cluster", "topic", "partition").distinct()
-            looked_at.update(row.cluster for row in keys.collect())
+            keys = found.in_question.group_by(found.in_question.column_names).aggregate([])
+            looked_at.update(keys["cluster"].to_pylist())
             looked_at.update({history.cluster: 0 for history in found.todo})
         return found
 

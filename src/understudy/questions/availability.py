@@ -16,7 +16,7 @@ The expressions are SQL text over the columns of :func:`counted`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
@@ -39,9 +39,11 @@ _TOO_LARGE: Final = 2**31
 _LEVELS: Final = ("cluster", "static")  # below the broker's own; the first that says wins
 
 _IS_KRAFT: Final = f"mode = {text(KRAFT.mode)}"
-_UNCLEAN_BY_DEFAULT: Final = r"release RLIKE '^0\\.(9|10)(\\.|$)'"
+_RELEASES_UNCLEAN: Final = r"^0\.(9|10)(\.|$)"
+_UNCLEAN_BY_DEFAULT: Final = f"release RLIKE r'{_RELEASES_UNCLEAN}'"
 # KAFKA-12670: until 3.8 the quorum controller takes the setting for false.
-_UNCLEAN_IS_READ: Final = rf"(NOT ({_IS_KRAFT}) OR release RLIKE '^(3\\.9|[4-9]\\.)')"
+_RELEASES_THAT_READ_UNCLEAN: Final = r"^(3\.9|[4-9]\.)"
+_UNCLEAN_IS_READ: Final = f"(NOT ({_IS_KRAFT}) OR release RLIKE r'{_RELEASES_THAT_READ_UNCLEAN}')"
 
 
 # --- Expressions ---------------------------------------------------------------------------------
@@ -200,17 +202,57 @@ def min_isr_by_topic(
 
     Of one snapshot, from rows of ``configs``; that is not the effective one of KRaft.
     """
+    own, default = _by_topic(settings, controller_id, MIN_ISR_SETTING, _whole_number)
+    return {**own, None: DEFAULT_MIN_ISR if default is None else default}
+
+
+def unclean_by_topic(
+    settings: Iterable[Mapping[str, Any]], snapshot: Mapping[str, Any]
+) -> dict[str | None, bool | None]:
+    """The same of ``unclean_allowed``; unknown where it hangs on a release that is not known."""
+    own, default = _by_topic(settings, snapshot["controller_id"], UNCLEAN_SETTING, _switch)
+    is_kraft, release = snapshot["mode"] == KRAFT.mode, snapshot["release"]
+    is_read = (
+        None if release is None else re.search(_RELEASES_THAT_READ_UNCLEAN, release) is not None
+    )
+    by_default = None if release is None else re.search(_RELEASES_UNCLEAN, release) is not None
+    least = _ON_AS_IT_STANDS if is_kraft else _ON_BUT_FOR_BLANKS
+
+    def allowed(said: int | None) -> bool | None:
+        is_on = by_default if said is None else said >= least
+        if not is_kraft or is_on is False:
+            return is_on
+        return is_read and is_on if is_read is not None else None
+
+    return {topic: allowed(said) for topic, said in {**own, None: default}.items()}
+
+
+def _by_topic(
+    settings: Iterable[Mapping[str, Any]],
+    controller_id: int | None,
+    key: str,
+    read: Callable[[str | None], int | None],
+) -> tuple[dict[str | None, int], int | None]:
+    """What topics say themselves, and what holds for all others; see :func:`_default`."""
     said = {
-        (row["scope"], row["name"]): _whole_number(row["value"])
-        for row in settings
-        if row["key"] == MIN_ISR_SETTING
+        (row["scope"], row["name"]): read(row["value"]) for row in settings if row["key"] == key
     }
     of_broker = ("broker", str(controller_id))
     levels = [of_broker] if of_broker in said else [k for n in _LEVELS for k in said if k[0] == n]
-    default = said[levels[0]] if levels else None
-    others = DEFAULT_MIN_ISR if default is None else default
-    own = {name: value for (scope, name), value in said.items() if scope == "topic"}
-    return {**{name: value for name, value in own.items() if value is not None}, None: others}
+    own = {
+        name: value
+        for (scope, name), value in said.items()
+        if scope == "topic" and value is not None
+    }
+    return own, said[levels[0]] if levels else None
+
+
+def _switch(value: str | None) -> int | None:
+    if value is None:
+        return None
+    if value.lower() == "true":
+        return _ON_AS_IT_STANDS
+    return _ON_BUT_FOR_BLANKS if value.strip(" ").lower() == "true" else _OFF
 
 
 def _whole_number(value: str | None) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from datetime import UTC, datetime, timedelta
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 _MICROS: Final = 1_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_KINDS: Final = ("severity", "is_silenced")
+_COUNTED: Final = {ERROR: "errors", WARNING: "warnings", INFO: "infos"}
 _COUNTS: Final = tuple(field.name for field in fields(Counts))
 
 
@@ -63,15 +66,27 @@ def audited(entries: Iterable[Entry], rules: str) -> pa.Table:
     return arrow_rows(rows, schemas.AUDITED)
 
 
-def counts(findings: DataFrame) -> DataFrame:
-    """How many findings there are about each snapshot, as :class:`Counts` has them."""
-    return findings.groupBy(*SNAPSHOT_KEY).agg(
-        *(
-            F.expr(f"count_if(silenced IS NULL AND severity = '{severity}') AS {name}")
-            for name, severity in zip(_COUNTS, (ERROR, WARNING, INFO), strict=False)
-        ),
-        F.expr("count(silenced) AS silenced"),
-    )
+def counts(findings: DataFrame) -> dict[ledger.Key, Counts]:
+    """How many findings there are about each snapshot."""
+    kinds = (*SNAPSHOT_KEY, "severity", "silenced IS NOT NULL AS is_silenced")
+    found = findings.selectExpr(*kinds).groupBy(*SNAPSHOT_KEY, *_KINDS).count()
+    return _summed(found.toArrow())
+
+
+def counts_of(findings: pa.Table) -> dict[ledger.Key, Counts]:
+    """The same of rows at hand."""
+    known = findings.append_column("is_silenced", findings["silenced"].is_valid())
+    groups = known.group_by([*SNAPSHOT_KEY, *_KINDS]).aggregate([([], "count_all")])
+    return _summed(groups.rename_columns({"count_all": "count"}))
+
+
+def _summed(groups: pa.Table) -> dict[ledger.Key, Counts]:
+    found = defaultdict[ledger.Key, Counts](Counts)
+    for row in groups.to_pylist():
+        kind = "silenced" if row["is_silenced"] else _COUNTED.get(row["severity"])
+        if kind is not None:
+            found[row["cluster"], row["snapshot_id"]] += Counts(**{kind: row["count"]})
+    return found
 
 
 def _time(micros: int | None) -> datetime | None:
@@ -97,60 +112,38 @@ class Judged:
 
     tables: Mapping[str, DataFrame]
     history: History
-    is_little: bool = False
-    """Whether these are few rows."""
 
     def close(self) -> None:
         self.history.close()
 
 
-@dataclass(frozen=True)
-class Rest:
-    """What is known of the partitions that are not in question."""
-
-    followed: DataFrame | None = None
-    load: DataFrame | None = None
-    standing: Sequence[DataFrame] = ()
-    is_little: bool = False
-    """Whether little can be found with it."""
-
-
 def judged(
-    spark: SparkSession,
-    snapshots: Snapshots,
-    todo: Sequence[ledger.History],
-    rules: RuleSet,
-    rest: Rest | None = None,
+    spark: SparkSession, snapshots: Snapshots, todo: Sequence[ledger.History], rules: RuleSet
 ) -> Judged:
-    """What the snapshots that *todo* asks for break, and how each came from the one before.
-
-    Where *snapshots* only has the partitions in question, *rest* tells of the others.
-    """
-    rest = rest or Rest()
+    """What the snapshots that *todo* asks for break, and how each came from the one before."""
     where = places(spark, todo)
     asked = {seen.key for each in todo for seen in each.asked}
-    history = told(snapshots, [row for each in todo for row in _listed(each)], rest.followed, asked)
+    history = told(snapshots, [row for each in todo for row in listed(each)], asked)
     of_history = {name: getattr(history, name) for name in superseding.HISTORY}
-    found = finding.findings(
-        snapshots, where, history, rules, load=rest.load, standing=rest.standing
-    )
-    return Judged({"findings": found, **of_history}, history, rest.is_little)
+    found = finding.findings(snapshots, where, history, rules)
+    return Judged({"findings": found, **of_history}, history)
 
 
 def places(spark: SparkSession, todo: Iterable[ledger.History]) -> DataFrame:
     """Where each snapshot stands in the history of its cluster."""
-    return small_frame(spark, [row for each in todo for row in _places(each)], facts.PLACES)
+    return small_frame(spark, [row for each in todo for row in places_of(each)], facts.PLACES)
 
 
-def brokers_up(snapshots: Snapshots) -> DataFrame:
+def brokers_up(snapshots: Snapshots) -> dict[ledger.Key, int]:
     """Of each snapshot that knows its brokers, how many are alive."""
     alive = snapshots.brokers.groupBy(*SNAPSHOT_KEY).agg(F.count_if("alive").alias("up"))
     complete = snapshots.snapshots.where("coalesce(complete, true)").select(*SNAPSHOT_KEY)
     rows = complete.join(alive, on=list(SNAPSHOT_KEY), how="left")
-    return rows.select(*SNAPSHOT_KEY, F.expr("coalesce(up, 0) AS up"))
+    found = rows.select(*SNAPSHOT_KEY, F.expr("coalesce(up, 0) AS up")).collect()
+    return {(row.cluster, row.snapshot_id): row.up for row in found}
 
 
-def _listed(todo: ledger.History) -> list[Listed]:
+def listed(todo: ledger.History) -> list[Listed]:
     """The bursts that are asked about, and the snapshot before each."""
     keys = {seen.key for seen in (*todo.asked, *todo.needed)}
     there = [seen for seen in todo.complete if seen.key in keys]
@@ -163,7 +156,7 @@ def _listed(todo: ledger.History) -> list[Listed]:
     ]
 
 
-def _places(todo: ledger.History) -> list[tuple[Any, ...]]:
+def places_of(todo: ledger.History) -> list[tuple[Any, ...]]:
     number = {seen.snapshot_id: n for n, seen in enumerate(todo.complete)}
     asked = {seen.key for seen in todo.asked}
 

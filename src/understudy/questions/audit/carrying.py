@@ -8,44 +8,45 @@ not as they were, and those that a rule could find something new about all the s
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from understudy import schemas
 from understudy.controller.profiles import KRAFT
-from understudy.frames import FEW_ROWS, collected, small_frame
+from understudy.frames import FEW_ROWS, arrow_conform, collected
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.audit import sifting
-from understudy.questions.audit.audit import Rest
+from understudy.questions.audit.audit import listed, places_of
+from understudy.questions.audit.facts import LOAD, PLACES
+from understudy.questions.audit.few_facts import Load, Looked, View
+from understudy.questions.audit.findings import few_findings, silenced
 from understudy.questions.audit.ledger import History, Seen
 from understudy.questions.audit.rule import LOOKBACK
 from understudy.questions.audit.rule_set import RuleSet
 from understudy.questions.audit.sifting import BEFORE, NOW, Cluster
-from understudy.snapshot import Snapshots
+from understudy.questions.history import few
+from understudy.questions.history.answer import told_of
+from understudy.snapshot import Key, Snapshots
+from understudy.superseding import HISTORY
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_KEY: Final = ("cluster", "topic", "partition")
+_OWNER: Final = (*SNAPSHOT_KEY, "run_id")
 _NEVER_THE_SAME: Final = ("snapshot_id", "taken_at", "content_digest")
-_COUNTED: Final = T.StructType(
-    [
-        *(T.StructField(name, schemas.STRING) for name in SNAPSHOT_KEY),
-        T.StructField("broker_id", schemas.INT),
-        *(T.StructField(name, schemas.LONG) for name in sifting.COUNTS),
-    ]
-)
-# Of partitions that are in sync no leader is alone, and all others follow.
-_LOAD: Final = (
-    *("held", "leaders", "preferred", "preferred_led", "shared_led", "0L AS alone"),
-    *("held - leaders AS followed", "held - leaders AS followed_in_sync"),
-)
+
+
+class Next(NamedTuple):
+    """The snapshot that what was found a snapshot earlier holds on in."""
+
+    snapshot_id: str
+    taken_at: int | None
 
 
 @dataclass(frozen=True)
@@ -53,54 +54,88 @@ class Carried:
     """What is left to be judged of *todo*, and what stands for all else."""
 
     todo: Sequence[History]
-    snapshots: Snapshots
-    """The partitions in question and what belongs to them; all the snapshots and brokers."""
-    counted: DataFrame
-    """What brokers hold and lead of all other partitions."""
+    there: Mapping[Key, few.Moment]
+    """The snapshots, with the partitions in question and what belongs to these."""
+    load_of_rest: Mapping[str, Load]
+    """By cluster, what brokers hold and lead of all other partitions."""
+    followed_in_rest: Mapping[Key, AbstractSet[int]]
+    """Who is in sync with somebody else about one of these."""
+    in_question: pa.Table
+    """Cluster, topic and partition."""
 
-    def rest(self, rules: RuleSet, found: DataFrame) -> Rest:
-        """What is known of all other partitions, of which that was *found* a snapshot earlier."""
-        kept = {entry.seen.key: entry.counts.total for each in self.todo for entry in each.kept}
-        rows = sum(kept[before.key] for _, before, _ in map(_compared, self.todo))
-        return Rest(
-            followed=self.counted.where("accompanied > 0").select(*SNAPSHOT_KEY, "broker_id"),
-            load=self.counted.selectExpr(*SNAPSHOT_KEY, "broker_id", *_LOAD),
-            standing=[self._standing(rules, found)],
-            is_little=rows + (self.snapshots.rows or 0) <= FEW_ROWS,
-        )
+    def judged(self, spark: SparkSession, rules: RuleSet, found: pa.Table) -> dict[str, pa.Table]:
+        """The tables of an audit; *found* has what was found a snapshot earlier, with its run."""
+        import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
 
-    def _standing(self, rules: RuleSet, found: DataFrame) -> DataFrame:
-        """What was *found* and holds on, in the columns of what is broken.
+        tables = self._in_question(spark, rules)
+        every = pa.concat_tables([tables["findings"], self._holds_on(rules)(found)])
+        if rules.silences:
+            frame = spark.createDataFrame(every, schemas.FINDINGS)
+            every = arrow_conform(silenced(frame, rules.silences).toArrow(), schemas.FINDINGS)
+        return {**tables, "findings": every}
+
+    def frames(self, spark: SparkSession, rules: RuleSet, found: DataFrame) -> dict[str, DataFrame]:
+        """The same where it may be much."""
+        tables = {
+            name: spark.createDataFrame(rows, schemas.TABLES[name])
+            for name, rows in self._in_question(spark, rules).items()
+        }
+        standing = found.mapInArrow(partial(_each, self._holds_on(rules)), schemas.FINDINGS)
+        every = silenced(tables["findings"].unionAll(standing), rules.silences)
+        return {**tables, "findings": schemas.conform(every, schemas.FINDINGS)}
+
+    def _in_question(self, spark: SparkSession, rules: RuleSet) -> dict[str, pa.Table]:
+        history = [row for each in self.todo for row in listed(each)]
+        asked = {seen.key for each in self.todo for seen in each.asked}
+        bursts = few.bursts(self.there, history, self.followed_in_rest)
+        told = {name: rows for name, rows in told_of(bursts, asked).items() if name in HISTORY}
+        return {"findings": few_findings(spark, [*self._looked()], told, rules), **told}
+
+    def _holds_on(self, rules: RuleSet) -> Callable[[pa.Table], pa.Table]:
+        """Of what was found a snapshot earlier, what holds on of all other partitions.
 
         Rules that look back are no part of it: whatever they find is in question.
         """
-        pairs = [
-            (*before.key, now.snapshot_id, now.taken_at)
-            for now, before, _ in map(_compared, self.todo)
-        ]
-        names = ("cluster", "snapshot_id", "now", "micros")
-        kinds = (schemas.STRING, schemas.STRING, schemas.STRING, schemas.LONG)
-        of_next = T.StructType([T.StructField(*each) for each in zip(names, kinds, strict=True)])
         lasting = [rule.name for rule in rules.about("partition") if not rule.lookback]
-        in_question = self.snapshots.partitions.select(*_KEY).distinct()
-        return (
-            found.where(F.col("rule").isin(lasting))
-            .join(F.broadcast(small_frame(found.sparkSession, pairs, of_next)), [*SNAPSHOT_KEY])
-            .join(F.broadcast(in_question), list(_KEY), "left_anti")
-            .selectExpr(
-                *("cluster", "now AS snapshot_id", "timestamp_micros(micros) AS taken_at"),
-                *("CAST(NULL AS INT) AS number", "rule", "severity", "0 AS lookback"),
-                *("topic", "partition", "broker_id", "evidence"),
+        following = dict(zip(self.owners(), self._next().values(), strict=True))
+        return partial(_holding_on, following, lasting, self.in_question)
+
+    def _looked(self) -> Iterator[Looked]:
+        for history in self.todo:
+            places = (dict(zip(PLACES.names, row, strict=True)) for row in places_of(history))
+            (place,) = (row for row in places if row["is_asked"])
+            number = place["number"]
+            now, before, earlier = (
+                View(self.there[seen.key], number - back)
+                for back, seen in enumerate(_compared(history))
             )
-        )
+            yield Looked(place, now, before, earlier, self.load_of_rest.get(history.cluster, {}))
+
+    def brokers_up(self) -> dict[Key, int]:
+        """Of each snapshot that is asked for, how many brokers are alive."""
+        return {
+            seen.key: sum(bool(row["alive"]) for row in self.there[seen.key].brokers.values())
+            for each in self.todo
+            for seen in each.asked
+        }
+
+    def _next(self) -> dict[Key, Next]:
+        pairs = (_compared(each)[:2] for each in self.todo)
+        return {before.key: Next(now.snapshot_id, now.taken_at) for now, before in pairs}
+
+    @property
+    def is_little(self) -> bool:
+        """Whether few rows can be found."""
+        kept = {entry.seen.key: entry.counts.total for each in self.todo for entry in each.kept}
+        return sum(kept[key] for key in self._next()) <= FEW_ROWS
 
     def owners(self) -> list[tuple[str, str, str]]:
         """Cluster, snapshot and run of what was found a snapshot earlier."""
         runs = {entry.seen.key: entry.run for each in self.todo for entry in each.kept}
-        return [(*before.key, runs[before.key]) for _, before, _ in map(_compared, self.todo)]
+        return [(*key, runs[key]) for key in self._next()]
 
 
-def carried(spark: SparkSession, there: Snapshots, todo: Sequence[History]) -> Carried | None:
+def carried(there: Snapshots, todo: Sequence[History]) -> Carried | None:
     """Of the histories whose newest snapshot differs little from the one before; *there* has both.
 
     None where there are none, or where more is in question than this process should hold.
@@ -108,15 +143,14 @@ def carried(spark: SparkSession, there: Snapshots, todo: Sequence[History]) -> C
     going_on = {each.cluster: each for each in todo if _goes_on(each)}
     if not going_on:
         return None
-    places = _placed(spark, going_on.values())
-    near = there if len(going_on) == len(todo) else there.only(places)
-    known = collected(spark, {"snapshots": near.snapshots, "brokers": near.brokers})
+    spark = there.snapshots.sparkSession
+    known = collected(spark, {name: getattr(there, name) for name in ("snapshots", "brokers")})
     alike = {name: each for name, each in going_on.items() if _are_alike(each, known)}
     if not alike:
         return None
     clusters = {name: _cluster(each, known) for name, each in alike.items()}
-    looked_at = places if len(alike) == len(going_on) else _placed(spark, alike.values())
-    found = sifting.sifted(near, looked_at, clusters).limit(FEW_ROWS + 1).toArrow()
+    sides = {seen.key: side for each in alike.values() for side, seen in enumerate(_compared(each))}
+    found = sifting.sifted(there, sides, clusters).limit(FEW_ROWS + 1).toArrow()
     if found.num_rows > FEW_ROWS:
         return None
     restless = _restless(sifting.rows_of("configs", found))
@@ -124,12 +158,15 @@ def carried(spark: SparkSession, there: Snapshots, todo: Sequence[History]) -> C
     if not calm:
         return None
     of_topics = {name: _of_each(sifting.rows_of(name, found), calm) for name in sifting.TABLES}
-    local: dict[str, Any] = {
-        name: _local(getattr(near, name), rows) for name, rows in {**known, **of_topics}.items()
-    }
-    in_question = replace(near, **local, rows=of_topics["partitions"].num_rows)
-    counted = _counted(spark, calm, sifting.rows_of(sifting.COUNTED, found))
-    return Carried(calm, in_question, counted)
+    counted = sifting.rows_of(sifting.COUNTED, found).to_pylist()
+    followed = _followed(counted)
+    return Carried(
+        todo=calm,
+        there=few.moments({**known, **of_topics}),
+        load_of_rest=_load(counted),
+        followed_in_rest={each.asked[0].key: followed[each.cluster] for each in calm},
+        in_question=of_topics["partitions"].select(["cluster", "topic", "partition"]),
+    )
 
 
 def _goes_on(history: History) -> bool:
@@ -148,11 +185,6 @@ def _compared(history: History) -> tuple[Seen, Seen, Seen]:
     """The snapshot that is asked for, and the two before it."""
     earlier, before = sorted(history.needed, key=lambda seen: seen.order)
     return history.asked[0], before, earlier
-
-
-def _placed(spark: SparkSession, todo: Iterable[History]) -> DataFrame:
-    rows = [(*seen.key, side) for each in todo for side, seen in enumerate(_compared(each))]
-    return small_frame(spark, rows, sifting.PLACES)
 
 
 # --- What is not as it was -----------------------------------------------------------------------
@@ -206,11 +238,6 @@ def _restless(settings: pa.Table) -> set[str]:
     return {said[0] or "" for said, times in more.items() if times}
 
 
-def _local(frame: DataFrame, rows: pa.Table) -> DataFrame:
-    """In one task: what is so little is joined and grouped without a shuffle."""
-    return frame.sparkSession.createDataFrame(rows.select(frame.columns), frame.schema).coalesce(1)
-
-
 def _of_each(rows: pa.Table, calm: Iterable[History]) -> pa.Table:
     """The rows of the calm clusters, each with its snapshot for its side."""
     import pyarrow as pa  # noqa: PLC0415 - as above
@@ -222,11 +249,65 @@ def _of_each(rows: pa.Table, calm: Iterable[History]) -> pa.Table:
     }
     sides = zip(rows["cluster"].to_pylist(), rows["side"].to_pylist(), strict=True)
     named = pa.array([names.get(each) for each in sides], pa.string())
-    return rows.append_column("snapshot_id", named).filter(named.is_valid())
+    return rows.append_column("snapshot_id", named).drop_columns("side").filter(named.is_valid())
 
 
-def _counted(spark: SparkSession, calm: Iterable[History], rows: pa.Table) -> DataFrame:
-    now = {history.cluster: history.asked[0].snapshot_id for history in calm}
-    told = [{"snapshot_id": now.get(row["cluster"]), **row} for row in rows.to_pylist()]
-    given = [[row[name] for name in _COUNTED.names] for row in told if row["snapshot_id"]]
-    return small_frame(spark, given, _COUNTED).coalesce(1)
+def _load(counted: Iterable[Mapping[str, Any]]) -> dict[str, Load]:
+    """By cluster and broker: of partitions that are in sync all others follow a leader."""
+    load: defaultdict[str, defaultdict[int, Counter[str]]]
+    load = defaultdict(lambda: defaultdict(Counter))
+    for row in counted:
+        followed = row["held"] - row["leaders"]
+        of_broker = {name: row[name] for name in LOAD if name in row}
+        found = load[row["cluster"]][row["broker_id"]]
+        found.update(of_broker, followed=followed, followed_in_sync=followed)
+    return {**load}
+
+
+def _followed(counted: Iterable[Mapping[str, Any]]) -> defaultdict[str, set[int]]:
+    """By cluster, who is in sync with somebody else."""
+    followed = defaultdict[str, set[int]](set)
+    for row in counted:
+        if row["accompanied"]:
+            followed[row["cluster"]].add(row["broker_id"])
+    return followed
+
+
+# --- What holds on -------------------------------------------------------------------------------
+
+
+def _each(
+    change: Callable[[pa.Table], pa.Table], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa  # noqa: PLC0415 - executors only
+
+    for batch in batches:
+        yield from change(pa.Table.from_batches([batch])).to_batches()
+
+
+def _holding_on(
+    following: Mapping[tuple[str, str, str], Next],
+    lasting: Collection[str],
+    in_question: pa.Table,
+    found: pa.Table,
+) -> pa.Table:
+    """Of what was *found*, the rows that are true of the *following* snapshots, too.
+
+    Those are given by cluster, snapshot and run of what was found.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    named = {
+        **dict(zip(_OWNER, map(list, zip(*following, strict=True)), strict=True)),
+        "next_id": [each.snapshot_id for each in following.values()],
+        "next_at": pa.array([each.taken_at for each in following.values()], pa.int64()),
+    }
+    held = found.filter(pc.is_in(found["rule"], pa.array(lasting, pa.string())))
+    held = held.join(pa.table(named), list(_OWNER), join_type="inner")
+    held = held.join(in_question, ["cluster", "topic", "partition"], join_type="left anti")
+    at = held["next_at"].cast(pa.timestamp("us", tz="UTC"))
+    columns = {"snapshot_id": held["next_id"], "taken_at": at}
+    for name, values in columns.items():
+        held = held.set_column(held.column_names.index(name), name, values)
+    return arrow_conform(held, schemas.FINDINGS)

@@ -16,7 +16,7 @@ from understudy import schemas
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions import availability
 from understudy.questions.history.divergence import UNCLEAN, UNEXPLAINED
-from understudy.snapshot import Snapshots
+from understudy.snapshot import Row, Snapshots
 from understudy.sql import NO_IDS, struct
 
 PLACES: Final = T.StructType(
@@ -40,14 +40,14 @@ PLACES: Final = T.StructType(
 _PARTITION_KEY: Final = (*SNAPSHOT_KEY, "topic", "partition")
 _PLACE: Final = tuple(name for name in PLACES.names if name not in SNAPSHOT_KEY)
 _LED: Final = f"IF(complete, {availability.is_online('leader')}, leader >= 0)"
-_REMEMBERED: Final = (
+REMEMBERED: Final = (
     *("number", "replicas", "adding", "isr", "elr", "leader", "is_led", "min_isr"),
     *("leader_epoch", "partition_epoch", "controller_epoch", "recovery"),
     *("idle_isr", "idle_replicas", "dead_isr"),
 )
-_BROKER_REMEMBERED: Final = ("number", "alive", "broker_epoch")
-_EVER: Final = 10**9
-_LOAD: Final = {
+BROKER_REMEMBERED: Final = ("number", "alive", "broker_epoch")
+EVER: Final = 10**9
+LOAD: Final = {
     "held": "true",
     "leaders": "leader = broker_id AND is_led",
     "preferred": "replicas[0] = broker_id",
@@ -76,21 +76,29 @@ def partitions(
         .distinct()
     )
     return (
-        _beside(judged, ("topic", "partition"), _REMEMBERED)
+        _beside(judged, ("topic", "partition"), REMEMBERED)
         .where("is_asked")
         .join(F.broadcast(unclean), on=list(_PARTITION_KEY), how="left")
     )
 
 
+_DIFFERENCE: Final = (
+    "concat(field, ' ', coalesce(recorded, '?'), ' instead of ', coalesce(predicted, '?'))"
+)
+
+
+def said_of_difference(row: Row) -> str:
+    """The same of a row at hand."""
+    recorded, predicted = ("?" if row[n] is None else row[n] for n in ("recorded", "predicted"))
+    return f"{row['field']} {recorded} instead of {predicted}"
+
+
 def unexplained(divergences: DataFrame, places: DataFrame) -> DataFrame:
     """One row per partition that a replay of the snapshot before leaves otherwise, unexplained."""
-    differs = (
-        "concat(field, ' ', coalesce(recorded, '?'), ' instead of ', coalesce(predicted, '?'))"
-    )
     return (
         divergences.where(F.col("reason") == UNEXPLAINED)
         .groupBy(*SNAPSHOT_KEY, "topic", "partition")
-        .agg(F.expr(f"array_sort(collect_list({differs})) AS differences"))
+        .agg(F.expr(f"array_sort(collect_list({_DIFFERENCE})) AS differences"))
         .join(F.broadcast(places.where("is_asked")), on=list(SNAPSHOT_KEY), how="inner")
     )
 
@@ -100,16 +108,16 @@ def brokers(snapshots: Snapshots, places: DataFrame, load: DataFrame | None) -> 
 
     With that, also those that hold replicas and are not registered: in ZooKeeper mode the dead.
     """
-    found = snapshots.brokers
+    found = snapshots.with_defaults().brokers
     if load is not None:
-        counts = [f"coalesce({name}, 0) AS {name}" for name in _LOAD]
+        counts = [f"coalesce({name}, 0) AS {name}" for name in LOAD]
         found = found.join(load, on=[*SNAPSHOT_KEY, "broker_id"], how="full").selectExpr(
             *(name for name in found.columns if name != "alive"),
             "coalesce(alive, false) AS alive",
             *counts,
         )
     placed = found.join(F.broadcast(places), on=list(SNAPSHOT_KEY), how="inner")
-    beside = _beside(placed, ("broker_id",), _BROKER_REMEMBERED).where("is_asked")
+    beside = _beside(placed, ("broker_id",), BROKER_REMEMBERED).where("is_asked")
     here = f"OVER (PARTITION BY {', '.join(SNAPSHOT_KEY)})"
     same = f"OVER (PARTITION BY {', '.join(SNAPSHOT_KEY)}, endpoints)"
     # Fenced and back under the same registration: the broker never stopped.
@@ -121,7 +129,7 @@ def brokers(snapshots: Snapshots, places: DataFrame, load: DataFrame | None) -> 
     known = beside.selectExpr(
         "*",
         # How long it is known to be up; of a first snapshot, long enough.
-        f"IF(seconds IS NULL, {_EVER}, IF({stayed}, seconds, 0)) AS stayed_for",
+        f"IF(seconds IS NULL, {EVER}, IF({stayed}, seconds, 0)) AS stayed_for",
         f"IF(endpoints IS NULL, 0, count_if(alive) {same}) AS same_endpoints",
         f"size(collect_set(rack) {here}) AS rack_count",
         f"count_if(alive) {here} AS live_brokers",
@@ -131,11 +139,8 @@ def brokers(snapshots: Snapshots, places: DataFrame, load: DataFrame | None) -> 
     return known if load is None else known.selectExpr("*", f"sum(leaders) {here} AS all_leaders")
 
 
-def load(snapshots: Snapshots, places: DataFrame, of_others: DataFrame | None = None) -> DataFrame:
-    """Per asked snapshot and broker, how many partitions it leads and follows, and how.
-
-    *of_others* is the same of partitions that *snapshots* does not have.
-    """
+def load(snapshots: Snapshots, places: DataFrame) -> DataFrame:
+    """Per asked snapshot and broker, how many partitions it leads and follows, and how."""
     judged = _judged(snapshots, places).where("is_asked AND has_state")
     replicas = judged.selectExpr(
         *SNAPSHOT_KEY,
@@ -143,14 +148,9 @@ def load(snapshots: Snapshots, places: DataFrame, of_others: DataFrame | None = 
         "exists(replicas, r -> r != leader AND NOT array_contains(idle_replicas, r)) AS has_others",
         "explode(replicas) AS broker_id",
     )
-    key = (*SNAPSHOT_KEY, "broker_id")
-    counted = replicas.groupBy(*key).agg(
-        *(F.expr(f"count_if({condition}) AS {name}") for name, condition in _LOAD.items())
+    return replicas.groupBy(*SNAPSHOT_KEY, "broker_id").agg(
+        *(F.expr(f"count_if({condition}) AS {name}") for name, condition in LOAD.items())
     )
-    if of_others is None:
-        return counted
-    sums = (F.sum(name).alias(name) for name in _LOAD)
-    return counted.unionByName(of_others).groupBy(*key).agg(*sums)
 
 
 def whole(snapshots: Snapshots, places: DataFrame) -> DataFrame:

@@ -22,7 +22,7 @@ from understudy.columns import codes, differs
 from understudy.controller.kraft.partitions import MIGRATING, UNASSIGNED
 from understudy.frames import arrow_schema_of
 from understudy.names import SNAPSHOT_KEY
-from understudy.snapshot import Snapshots
+from understudy.snapshot import Key, Snapshots
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,12 +33,9 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
 
 NOW, BEFORE, EARLIER = range(3)
-PLACES: Final = T.StructType(
-    [
-        *(T.StructField(name, schemas.STRING) for name in SNAPSHOT_KEY),
-        T.StructField("side", schemas.INT),
-    ]
-)
+_NOWHERE: Final = -1
+_SIDE: Final = T.StructField("side", schemas.INT)
+_ONE_TASK: Final = 3_000_000  # partitions that fit into one
 
 COUNTED: Final = "counted"
 _TABLE: Final = "table_name"
@@ -54,13 +51,14 @@ COUNTS: Final = ("held", "leaders", "preferred", "preferred_led", "shared_led", 
 
 def _all_columns(*more: T.StructField) -> T.StructType:
     """Of all the tables, each name once, beside the name of the table and the side."""
-    fields = [T.StructField(_TABLE, schemas.STRING), PLACES["side"]]
+    fields = [T.StructField(_TABLE, schemas.STRING), _SIDE]
     fields += [field for name in _COLUMNS for field in schemas.SNAPSHOT_TABLES[name]]
     named = {field.name: field for field in fields if field.name != "snapshot_id"}
     return T.StructType([*named.values(), *more])
 
 
 _ROWS: Final = _all_columns()
+_FED: Final = ["snapshot_id" if name == _SIDE.name else name for name in _ROWS.names]
 _SIFTED: Final = _all_columns(
     T.StructField("broker_id", schemas.INT),
     *(T.StructField(name, schemas.LONG) for name in COUNTS),
@@ -78,20 +76,20 @@ class Cluster:
     """Those that brokers have online."""
 
 
-def sifted(there: Snapshots, places: DataFrame, clusters: Mapping[str, Cluster]) -> DataFrame:
-    """Rows of several tables in one; see :func:`rows_of`. *places* names the snapshots by side."""
+def sifted(
+    there: Snapshots, sides: Mapping[Key, int], clusters: Mapping[str, Cluster]
+) -> DataFrame:
+    """Rows of several tables in one; see :func:`rows_of`. *sides* names the snapshots."""
     topic = F.expr("IF(scope = 'topic', name, NULL)")
     tables = {**there.tables(), "configs": there.configs.withColumn("topic", topic)}
-    placed = (
-        tables[name]
-        .join(F.broadcast(places), list(SNAPSHOT_KEY))
-        .withColumn(_TABLE, F.lit(name))
-        .drop("snapshot_id")
-        for name in TABLES
-    )
-    rows = reduce(lambda some, more: some.unionByName(more, allowMissingColumns=True), placed)
-    of_topics = rows.select(*_ROWS.names).repartition("cluster", "topic")
-    return of_topics.mapInArrow(partial(_sift, clusters), _SIFTED)
+    named = (tables[name].withColumn(_TABLE, F.lit(name)) for name in TABLES)
+    rows = reduce(lambda some, more: some.unionByName(more, allowMissingColumns=True), named)
+    fed = rows.select(*_FED)
+    sizes = there.sizes() or {}
+    is_little = sizes.keys() >= sides.keys() and sum(sizes[key] for key in sides) <= _ONE_TASK
+    # To bring the rows of each topic together takes Spark longer than all that is done with them.
+    of_topics = fed.coalesce(1) if is_little else fed.repartition("cluster", "topic")
+    return of_topics.mapInArrow(partial(_sift_placed, sides, clusters), _SIFTED)
 
 
 def rows_of(table: str, found: pa.Table) -> pa.Table:
@@ -108,6 +106,28 @@ def rows_of(table: str, found: pa.Table) -> pa.Table:
 
 
 # --- On executors --------------------------------------------------------------------------------
+
+
+def _sift_placed(
+    sides: Mapping[Key, int], clusters: Mapping[str, Cluster], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    return _sift(clusters, (_placed(sides, batch) for batch in batches))
+
+
+def _placed(sides: Mapping[Key, int], batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows of these snapshots, each with its side instead of the name."""
+    import numpy as np  # noqa: PLC0415 - executors only
+    import pyarrow as pa  # noqa: PLC0415
+
+    cluster, snapshot = (batch.column(name).dictionary_encode() for name in SNAPSHOT_KEY)
+    names = snapshot.dictionary.to_pylist()
+    side_of = [
+        [sides.get((of, name), _NOWHERE) for name in names] for of in cluster.dictionary.to_pylist()
+    ]
+    at = (each.indices.to_numpy() for each in (cluster, snapshot))
+    found = np.array(side_of, np.int32).reshape(-1, len(names))[*at]
+    at_side = batch.set_column(_FED.index("snapshot_id"), _SIDE.name, pa.array(found))
+    return at_side.filter(pa.array(found != _NOWHERE))
 
 
 def _sift(

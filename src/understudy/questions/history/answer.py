@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from understudy import schemas
-from understudy.frames import FEW_ROWS, kept
+from understudy.frames import FEW_ROWS, arrow_schema_of, collected, kept
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.history import few
 from understudy.questions.history.derivation import derived
@@ -61,21 +61,35 @@ class History:
 def told(
     snapshots: Snapshots,
     history: Sequence[Listed] | None = None,
-    followed: DataFrame | None = None,
     asked: Collection[Key] | None = None,
 ) -> History:
     """All there is to tell, computed once; the caller closes it.
 
     *history* is the list of the snapshots, where the caller knows it better than these tell.
-    *followed* is what :func:`~understudy.questions.history.feed.followed_brokers` says of all
-    other partitions, where *snapshots* only has those that something may have become of.
     Only what the *asked* snapshots show is told, if they are given.
     """
     if snapshots.rows is None or snapshots.rows > FEW_ROWS:
-        done = kept(_passed(snapshots, history, followed, asked))
+        done = kept(_passed(snapshots, history, asked))
     else:
-        done = _told_here(snapshots, history, followed, asked)
+        done = _told_here(snapshots, history, asked)
     return History(**{name: _table(done, name) for name in _TABLES}, held=done)
+
+
+def told_of(
+    found: Iterable[tuple[str, Burst]], asked: Collection[Key] | None = None
+) -> dict[str, pa.Table]:
+    """The rows of each table, of a few bursts that are at hand."""
+    import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
+
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in _TABLES}
+    for row in _rows(found, asked):
+        name = row.pop(_TABLE)
+        values = row.pop(name)
+        rows[name].append(row | values)
+    return {
+        name: pa.Table.from_pylist(rows[name], schema=arrow_schema_of(schema))
+        for name, schema in _TABLES.items()
+    }
 
 
 def events(snapshots: Snapshots) -> DataFrame:
@@ -112,23 +126,21 @@ _OUTPUT: Final = T.StructType(
 def _passed(
     snapshots: Snapshots,
     history: Sequence[Listed] | None = None,
-    followed: DataFrame | None = None,
     asked: Collection[Key] | None = None,
 ) -> DataFrame:
-    return feed(snapshots, history, followed).mapInArrow(partial(_tell, asked), _OUTPUT)
+    return feed(snapshots, history).mapInArrow(partial(_tell, asked), _OUTPUT)
 
 
 def _told_here(
-    snapshots: Snapshots,
-    history: Sequence[Listed] | None,
-    followed: DataFrame | None,
-    asked: Collection[Key] | None,
+    snapshots: Snapshots, history: Sequence[Listed] | None, asked: Collection[Key] | None
 ) -> DataFrame:
     import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
 
+    spark = snapshots.snapshots.sparkSession
+    there = few.moments(collected(spark, {name: getattr(snapshots, name) for name in few.TABLES}))
     known = listed(snapshots.snapshots) if history is None else history
-    rows = _batches(_rows(few.bursts(snapshots, known, followed), asked))
-    return snapshots.snapshots.sparkSession.createDataFrame(pa.Table.from_batches(rows), _OUTPUT)
+    rows = pa.Table.from_batches(_batches(_rows(few.bursts(there, known), asked)))
+    return spark.createDataFrame(rows, _OUTPUT)
 
 
 def _table(done: DataFrame, name: str) -> DataFrame:
@@ -144,9 +156,8 @@ def _tell(
 
 def _batches(told: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa  # noqa: PLC0415 - executors only
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
 
-    schema = to_arrow_schema(_OUTPUT, timezone="UTC")
+    schema = arrow_schema_of(_OUTPUT)
     rows: list[dict[str, Any]] = []
     for row in told:
         rows.append(row)

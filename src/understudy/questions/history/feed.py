@@ -44,27 +44,21 @@ SNAPSHOT: Final = (
     *("snapshot_id", "mode", "release", "metadata_version", "elr_enabled"),
     *("controller_id", "controller_epoch"),
 )
-DECISIVE: Final = f"key IN ({', '.join(map(text, DECISIVE_SETTINGS))})"
+_DECISIVE: Final = f"key IN ({', '.join(map(text, DECISIVE_SETTINGS))})"
 _LISTS: Final = ("brokers", "settings", "queued_topics", "followed")
 _BURST_KEY: Final = ("cluster", "burst")
-_MAY_BE_UNKNOWN: Final = ("leader_epoch", "partition_epoch")
+MAY_BE_UNKNOWN: Final = ("leader_epoch", "partition_epoch")
 
 
-def feed(
-    snapshots: Snapshots,
-    history: Sequence[Listed] | None = None,
-    followed: DataFrame | None = None,
-) -> DataFrame:
+def feed(snapshots: Snapshots, history: Sequence[Listed] | None = None) -> DataFrame:
     """Rows for :func:`bursts`: those of one burst in one partition, one interval after the other.
 
     *history* is the list of the snapshots, where the caller knows it better than these tell.
-    *followed* is what :func:`followed_brokers` says of all other partitions, where *snapshots* only
-    has those that something may have become of.
     """
     spark = snapshots.snapshots.sparkSession
     numbers = numbered(spark, listed(snapshots.snapshots) if history is None else history)
     settled = with_unknown(snapshots)
-    known = _known(settled, numbers, followed)
+    known = _known(settled, numbers)
     topics = steps(_sized(settled), ["topic"], numbers).where("NOT (before <=> after)")
     kinds = {
         "side": _sides(known),
@@ -94,7 +88,7 @@ def _whole(*key: str) -> str:
 def with_unknown(snapshots: Snapshots) -> Snapshots:
     """The same with defaults for what is unknown, and its names beside each partition."""
     unknown = ", ".join(
-        f"IF(has_state AND {name} IS NULL, {text(name)}, NULL)" for name in _MAY_BE_UNKNOWN
+        f"IF(has_state AND {name} IS NULL, {text(name)}, NULL)" for name in MAY_BE_UNKNOWN
     )
     noted = added(snapshots.partitions, unknown=f"array_compact(array({unknown}))")
     return replace(snapshots, partitions=noted).with_defaults()
@@ -126,15 +120,10 @@ def _partitions(
     )
 
 
-def followed_brokers(partitions: DataFrame, of_others: DataFrame | None = None) -> DataFrame:
-    """Per snapshot the brokers that are in sync with somebody else about some partition.
-
-    With those *of_others*, partitions that are not among these.
-    """
-    found = partitions.where(f"size(isr) > 1 AND leader <> {NO_LEADER}").selectExpr(
-        *SNAPSHOT_KEY, "explode(isr) AS broker_id"
-    )
-    return (found if of_others is None else found.unionByName(of_others)).distinct()
+def followed_brokers(partitions: DataFrame) -> DataFrame:
+    """Per snapshot the brokers that are in sync with somebody else about some partition."""
+    followed = partitions.where(f"size(isr) > 1 AND leader <> {NO_LEADER}")
+    return followed.selectExpr(*SNAPSHOT_KEY, "explode(isr) AS broker_id").distinct()
 
 
 def may_change(row: str) -> str:
@@ -147,23 +136,24 @@ def may_change(row: str) -> str:
         OR coalesce(array_contains({row}offline_dirs, {row}leader), false))"""
 
 
-def _known(settled: Snapshots, numbers: DataFrame, followed: DataFrame | None) -> DataFrame:
+def _known(settled: Snapshots, numbers: DataFrame) -> DataFrame:
     """One row per snapshot: what it says of the whole cluster, in lists as long as its brokers.
 
     ``steady`` are the brokers that are as they were a snapshot earlier, and alive.
     """
     broker = struct(**{name: name for name in BROKER})
     setting = struct(**{name: name for name in SETTING})
-    followed = followed_brokers(settled.partitions, followed)
     found = {
         "brokers": settled.brokers.selectExpr(*SNAPSHOT_KEY, f"{broker} AS found"),
-        "settings": settled.configs.where(DECISIVE).selectExpr(
+        "settings": settled.configs.where(_DECISIVE).selectExpr(
             *SNAPSHOT_KEY, f"{setting} AS found"
         ),
         "queued_topics": settled.topics.where("queued_for_deletion").selectExpr(
             *SNAPSHOT_KEY, "topic AS found"
         ),
-        "followed": followed.selectExpr(*SNAPSHOT_KEY, "broker_id AS found"),
+        "followed": followed_brokers(settled.partitions).selectExpr(
+            *SNAPSHOT_KEY, "broker_id AS found"
+        ),
     }
     nothing = {name: null(df.schema["found"].dataType.simpleString()) for name, df in found.items()}
     tagged = (
