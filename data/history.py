@@ -1,8 +1,9 @@
 """A long history of a large cluster: many snapshots, of which each changes little.
 
-The cluster is that of :mod:`synthetic`. Every partition changes once in so many snapshots, at a
-moment of its own: its ISR loses its last member, and has it back with the next change. Each load is
-a run of its own, as a schedule would have it.
+The cluster is that of :mod:`synthetic`. Every partition changes twice in so many snapshots, at a
+moment of its own: its ISR loses its last follower, and has it back some snapshots later. So however
+long the history is, about as many partitions are behind in each snapshot. Each load is a run of its
+own, as a schedule would have it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from understudy.errors import BadInputError
 from understudy.publish import Run, digest, publish
 
 SECONDS_APART: Final = 300
+BEHIND: Final = 3  # snapshots
 
 
 def write_history(
@@ -75,10 +77,17 @@ def _at(table: DataFrame, name: str, numbers: tuple[int, int], period: int) -> D
         )
     if name != "partitions":
         return rows
-    phase = f"pmod(xxhash64(topic, partition), {period})"
-    return rows.withColumn("changes", F.expr(f"(number + {phase}) div {period}")).selectExpr(
-        "* EXCEPT (isr, partition_epoch)",
-        "IF(has_state AND changes % 2 = 1 AND size(isr) > 1 AND isr[size(isr) - 1] != leader,"
-        " slice(isr, 1, size(isr) - 1), isr) AS isr",
-        "partition_epoch + CAST(changes AS INT) AS partition_epoch",
+    # Two changes in each round of a partition: it falls behind, and has caught up a little later.
+    phase = f"pmod(xxhash64(topic, partition), {2 * period})"
+    follower = "IF(element_at(isr, -1) = leader, isr[size(isr) - 2], element_at(isr, -1))"
+    turns = f"2 * (moment div {2 * period}) + IF(is_behind, 1, 2)"
+    return (
+        rows.withColumn("moment", F.expr(f"number + {phase}"))
+        .withColumn("is_behind", F.expr(f"moment % {2 * period} < {BEHIND}"))
+        .withColumn("changes", F.expr(f"IF(has_state AND size(isr) > 1, {turns}, 0)"))
+        .selectExpr(
+            "* EXCEPT (isr, partition_epoch)",
+            f"IF(is_behind AND changes > 0, array_remove(isr, {follower}), isr) AS isr",
+            "partition_epoch + CAST(changes AS INT) AS partition_epoch",
+        )
     )

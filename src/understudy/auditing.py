@@ -288,22 +288,19 @@ def _owned(spark: SparkSession, out: str, owners: Sequence[tuple[str, str, str]]
 
 def _known(spark: SparkSession, out: str, rules: str) -> _Known:
     """What the audits before have under these *rules*."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - importing the package must not load it
+
     runs = publish.runs_with(spark, out, superseding.LEDGER) if publish.is_store(spark, out) else []
     if not runs:
         return _Known()
-    newest = (
-        publish.read_runs(spark, out, superseding.LEDGER, runs)
-        .where(F.col("rules") == rules)
-        .groupBy("cluster")
-        .agg(F.max("run_id"))
-    )
-    ledgers: dict[str, str] = dict(newest.collect())
-    if not ledgers:
-        return _Known()
-    rows = publish.read_runs(spark, out, superseding.LEDGER, sorted(set(ledgers.values())))
-    holding = F.broadcast(small_frame(spark, ledgers.items(), _LEDGERS))
-    held = rows.join(holding, on=_LEDGERS.names, how="left_semi")
-    return _Known(audit.entries(held), ledgers)
+    rows = publish.rows_at_hand(spark, out, superseding.LEDGER, runs)
+    if rows is None:
+        every = publish.read_runs(spark, out, superseding.LEDGER, runs)
+        rows = superseding.newest(every.where(F.col("rules") == rules)).toArrow()
+    else:
+        rows = superseding.newest_of(rows.filter(pc.equal(rows["rules"], rules)))
+    ledgers = dict(zip(rows["cluster"].to_pylist(), rows["run_id"].to_pylist(), strict=True))
+    return _Known(audit.entries(rows), ledgers)
 
 
 def _digest(todo: Iterable[History]) -> str:

@@ -8,10 +8,13 @@ cluster holds for it, whole; so two audits at once do no harm, and none is ever 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 LEDGER: Final = "audited"
 FINDINGS: Final = "findings"
@@ -26,6 +29,14 @@ def newest(ledgers: DataFrame) -> DataFrame:
     """Of each cluster the rows of the newest run that lists it."""
     last = ledgers.groupBy("cluster").agg(F.max("run_id").alias("run_id"))
     return ledgers.join(F.broadcast(last), on=["cluster", "run_id"], how="left_semi")
+
+
+def newest_of(ledgers: pa.Table) -> pa.Table:
+    """The same of rows at hand."""
+    last = ledgers.group_by("cluster").aggregate([("run_id", "max")])
+    newest = dict(zip(*(last[name].to_pylist() for name in ("cluster", "run_id_max")), strict=True))
+    named = zip(*(ledgers[name].to_pylist() for name in ("cluster", "run_id")), strict=True)
+    return ledgers.filter([newest[cluster] == run for cluster, run in named])
 
 
 def current(

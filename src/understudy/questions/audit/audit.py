@@ -39,17 +39,36 @@ _COUNTS: Final = tuple(field.name for field in fields(Counts))
 
 def stored(snapshots: DataFrame) -> list[Seen]:
     """The rows of a table ``snapshots`` as the ledger knows them."""
-    digest = _seen("coalesce(content_digest, snapshot_id)")
-    rows = snapshots.selectExpr(*digest, "mode", "source_form", "controller_id")
+    rows = snapshots.selectExpr(
+        *SNAPSHOT_KEY,
+        "unix_micros(taken_at)",
+        "controller_epoch",
+        "coalesce(complete, true)",
+        "coalesce(content_digest, snapshot_id)",
+        *("mode", "source_form", "controller_id"),
+    )
     return [Seen(*row) for row in rows.distinct().collect()]
 
 
-def entries(audited: DataFrame) -> list[Entry]:
+def entries(audited: pa.Table) -> list[Entry]:
     """The rows of a table ``audited`` as the ledger knows them."""
-    counts = (f"coalesce({name}, 0)" for name in _COUNTS)
-    columns = (*_seen("content_digest"), "previous", "findings_run", "brokers_up", *counts)
-    rows = audited.selectExpr(*columns).collect()
-    return [Entry(Seen(*row[:6]), tuple(row[6]), row[7], Counts(*row[9:]), row[8]) for row in rows]
+    return [
+        Entry(
+            seen=Seen(
+                row["cluster"],
+                row["snapshot_id"],
+                _micros(row["taken_at"]),
+                row["controller_epoch"],
+                row["complete"] is not False,
+                row["content_digest"],
+            ),
+            previous=tuple(row["previous"]),
+            run=row["findings_run"],
+            counts=Counts(*(row[name] or 0 for name in _COUNTS)),
+            brokers_up=row["brokers_up"],
+        )
+        for row in audited.to_pylist()
+    ]
 
 
 def audited(entries: Iterable[Entry], rules: str) -> pa.Table:
@@ -93,14 +112,8 @@ def _time(micros: int | None) -> datetime | None:
     return None if micros is None else _EPOCH + timedelta(microseconds=micros)
 
 
-def _seen(digest: str) -> tuple[str, ...]:
-    return (
-        *SNAPSHOT_KEY,
-        "unix_micros(taken_at)",
-        "controller_epoch",
-        "coalesce(complete, true)",
-        digest,
-    )
+def _micros(time: datetime | None) -> int | None:
+    return None if time is None else (time - _EPOCH) // timedelta(microseconds=1)
 
 
 # --- Judging -------------------------------------------------------------------------------------
