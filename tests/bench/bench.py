@@ -366,13 +366,15 @@ def audits(*, full: bool) -> list[Line]:
 
 def _of_history(partitions: int, told: list[dict[str, Any]]) -> list[Line]:
     first = told[0]
+    # Of few partitions it is what any run costs.
+    is_large = partitions >= LARGE_HISTORY[0]
     lines = [
         Line(
             what=f"one more / {first['snapshots']} audited",
             size=f"{partitions:,}",
             value=f"{first['more'] / first['whole']:.2f}x",
-            target=f"<= {MORE}x",
-            holds=first["more"] <= MORE * first["whole"],
+            target=f"<= {MORE}x" if is_large else "",
+            holds=first["more"] <= MORE * first["whole"] if is_large else None,
             detail=f"{first['more']:.2f} s / {first['whole']:.2f} s",
         )
     ]
