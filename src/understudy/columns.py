@@ -191,11 +191,15 @@ def decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def packed(batch: pa.RecordBatch) -> bytes:
-    """A batch as one value of a row, which Spark hands on as it is."""
+    """A batch as one value of a row, which Spark hands on as it is.
+
+    It is compressed here, where that is quick: Spark copies it several times on its way.
+    """
     import pyarrow as pa  # noqa: PLC0415
 
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
+    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as stream:
         stream.write_batch(batch)
     found: bytes = sink.getvalue().to_pybytes()
     return found

@@ -28,6 +28,7 @@ from understudy.controller.kraft.words import DEFAULT_MIN_ISR, MIN_ISR_SETTING
 from understudy.controller.profiles import KRAFT
 from understudy.controller.words import UNCLEAN_SETTING
 from understudy.names import SNAPSHOT_KEY, TOPIC_KEY
+from understudy.questions import facts_at_hand
 from understudy.schemas import PARTITIONS
 from understudy.snapshot import Snapshots
 from understudy.sql import NO_IDS, struct, text
@@ -78,25 +79,21 @@ def counted(snapshots: Snapshots, among: str = "true") -> DataFrame:
     ``unclean_allowed``; ``down``, those brokers a partition names that are not live. *among* is a
     condition on the columns of ``partitions``: the others are not looked at any further.
     """
+    at_hand = facts_at_hand.facts(snapshots, _SETTINGS)
     snapshots = snapshots.with_defaults()
+    known, topics = (None, None) if at_hand is None else at_hand[1:]
+    known = _facts(snapshots) if known is None else known
+    topics = _topic_settings(snapshots) if topics is None else _read(topics)
     of_snapshots = ("is_kraft", "unclean_is_read", "unclean_by_default")
-    known = (
-        snapshots.snapshots.selectExpr(
-            *SNAPSHOT_KEY,
-            "controller_id",
-            f"{_IS_KRAFT} AS is_kraft",
-            f"{_UNCLEAN_IS_READ} AS unclean_is_read",
-            f"{_UNCLEAN_BY_DEFAULT} AS unclean_by_default",
-        )
-        .join(F.broadcast(live_brokers(snapshots.brokers)), on=list(SNAPSHOT_KEY), how="left")
-        .join(F.broadcast(_defaults(snapshots.configs)), on=list(SNAPSHOT_KEY), how="left")
-        .selectExpr(
-            *(*SNAPSHOT_KEY, *of_snapshots, "live", "first_live", "dirs"),
-            *(f"{_default(setting)} AS {setting}" for setting in _SETTINGS),
-        )
-    )
-    bounds = F.broadcast(_uneven_topics(snapshots))
-    return (
+    known = known.selectExpr(
+        *SNAPSHOT_KEY,
+        f"{_IS_KRAFT} AS is_kraft",
+        f"{_UNCLEAN_IS_READ} AS unclean_is_read",
+        f"{_UNCLEAN_BY_DEFAULT} AS unclean_by_default",
+        *(f"{_default(setting)} AS {setting}" for setting in _SETTINGS),
+        *_LIVE,
+    ).selectExpr("*", _FIRST_LIVE)
+    partitions = (
         snapshots.partitions.where(among)
         .join(F.broadcast(known), on=list(SNAPSHOT_KEY), how="inner")
         # The brokers of a whole cluster go no further: next to every row they would be copied
@@ -107,22 +104,46 @@ def counted(snapshots: Snapshots, among: str = "true") -> DataFrame:
             f"{_offline_dirs()} AS offline_dirs",
             f"{named_down()} AS down",
         )
-        # Without a hint: there may be as many of these as topics in a long history.
-        .join(_topic_settings(snapshots), on=list(TOPIC_KEY), how="left")
-        .where("queued IS NULL")
-        .join(bounds, on=list(TOPIC_KEY), how="left")
-        .selectExpr(
-            *PARTITIONS.names,
-            "is_kraft",
-            f"{_min_isr()} AS min_isr",
-            f"{_unclean_allowed()} AS unclean_allowed",
-            "down",
-        )
+        .join(topics, on=list(TOPIC_KEY), how="left")
+        .where("NOT coalesce(queued, false)")
+    )
+    first_replicas = "size(replicas)"
+    if at_hand is None or at_hand.mode == KRAFT.mode:
+        bounds = F.broadcast(_uneven_topics(snapshots))
+        partitions = partitions.join(bounds, on=list(TOPIC_KEY), how="left")
+        first_replicas = "IF(is_uneven, first_replicas, size(replicas))"
+    return partitions.selectExpr(
+        *PARTITIONS.names,
+        "is_kraft",
+        f"{_min_isr(first_replicas)} AS min_isr",
+        f"{_unclean_allowed()} AS unclean_allowed",
+        "down",
     )
 
 
 def live_brokers(brokers: DataFrame) -> DataFrame:
     """Per snapshot what :func:`named_down` looks into, and ``dirs`` of live brokers."""
+    return _listed(brokers).selectExpr(*SNAPSHOT_KEY, *_LIVE).selectExpr("*", _FIRST_LIVE)
+
+
+_LIVE: Final = (
+    f"{in_buckets('ids', 'b')} AS live",
+    f"IF(size(log_dirs) > 0, {in_buckets('log_dirs', 'b.id')}, NULL) AS dirs",
+)
+_FIRST_LIVE: Final = f"{firsts('live')} AS first_live"
+
+
+def _facts(snapshots: Snapshots) -> DataFrame:
+    """As ``facts_at_hand.Facts.known``, of any snapshots."""
+    return (
+        snapshots.snapshots.select(*SNAPSHOT_KEY, *facts_at_hand.RULING)
+        .join(F.broadcast(_listed(snapshots.brokers)), on=list(SNAPSHOT_KEY), how="left")
+        .join(F.broadcast(_settings(snapshots.configs)), on=list(SNAPSHOT_KEY), how="left")
+    )
+
+
+def _listed(brokers: DataFrame) -> DataFrame:
+    """Per snapshot the live brokers, and those of them whose log directories are known."""
     log_dirs = struct(id="broker_id", log_dirs="log_dirs")
     knows_dirs = "FILTER (WHERE size(log_dirs) > 0)"
 
@@ -131,14 +152,8 @@ def live_brokers(brokers: DataFrame) -> DataFrame:
         .groupBy(*SNAPSHOT_KEY)
         .agg(
             F.expr("collect_list(broker_id) AS ids"),
-            F.expr(f"collect_list({log_dirs}) {knows_dirs} AS dirs"),
+            F.expr(f"collect_list({log_dirs}) {knows_dirs} AS log_dirs"),
         )
-        .selectExpr(
-            *SNAPSHOT_KEY,
-            f"{in_buckets('ids', 'b')} AS live",
-            f"IF(size(dirs) > 0, {in_buckets('dirs', 'b.id')}, NULL) AS dirs",
-        )
-        .selectExpr("*", f"{firsts('live')} AS first_live")
     )
 
 
@@ -186,13 +201,12 @@ def _offline_dirs() -> str:
 # --- Settings ------------------------------------------------------------------------------------
 
 
-_WANTED: Final = f"coalesce(topic_min_isr, default_min_isr, {DEFAULT_MIN_ISR})"
+_WANTED: Final = f"coalesce(topic_min_isr, min_isr, {DEFAULT_MIN_ISR})"
 
 
-def _min_isr() -> str:
+def _min_isr(first_replicas: str) -> str:
     """KRaft: never more than partition 0 has replicas (effective min ISR)."""
-    first = "IF(is_uneven, first_replicas, size(replicas))"
-    return f"IF(is_kraft, least({_WANTED}, {first}), {_WANTED})"
+    return f"IF(is_kraft, least({_WANTED}, {first_replicas}), {_WANTED})"
 
 
 def min_isr_by_topic(
@@ -263,41 +277,33 @@ def _whole_number(value: str | None) -> int | None:
 
 
 def _unclean_allowed() -> str:
-    said = "coalesce(topic_unclean, default_unclean)"
+    said = "coalesce(topic_unclean, unclean)"
     is_on = f"{said} >= IF(is_kraft, {_ON_AS_IT_STANDS}, {_ON_BUT_FOR_BLANKS})"
     return f"unclean_is_read AND coalesce({is_on}, unclean_by_default)"
 
 
 # The quorum controller reads the setting as it stands, the others without the blanks around it.
 _OFF, _ON_BUT_FOR_BLANKS, _ON_AS_IT_STANDS = 0, 1, 2
-_SETTINGS: Final = {"default_min_isr": MIN_ISR_SETTING, "default_unclean": UNCLEAN_SETTING}
-_VALUES: Final = {
-    MIN_ISR_SETTING: "try_cast(trim(value) AS INT)",
-    UNCLEAN_SETTING: f"""CASE WHEN lower(value) = 'true' THEN {_ON_AS_IT_STANDS}
-        WHEN lower(trim(value)) = 'true' THEN {_ON_BUT_FOR_BLANKS}
-        WHEN value IS NOT NULL THEN {_OFF} END""",
-}
+_SETTINGS: Final = {"min_isr": MIN_ISR_SETTING, "unclean": UNCLEAN_SETTING}
 
 
-def _defaults(configs: DataFrame) -> DataFrame:
-    """Per snapshot, what is said for topics that say nothing themselves; see :func:`_default`."""
-    rank = f"array_position(array({', '.join(map(text, _LEVELS))}), scope)"
+def _value(setting: str, value: str) -> str:
+    """What the text *value* of a setting means; null where it means nothing."""
+    if setting == "min_isr":
+        return f"try_cast(trim({value}) AS INT)"
+    return f"""CASE WHEN lower({value}) = 'true' THEN {_ON_AS_IT_STANDS}
+        WHEN lower(trim({value})) = 'true' THEN {_ON_BUT_FOR_BLANKS}
+        WHEN {value} IS NOT NULL THEN {_OFF} END"""
 
-    def said(setting: str) -> tuple[str, str]:
-        key, value = _SETTINGS[setting], _VALUES[_SETTINGS[setting]]
-        is_own = f"key = {text(key)} AND scope = 'broker'"
-        of_all = f"key = {text(key)} AND scope != 'broker'"
-        each = struct(name="name", value=value)
-        return (
-            f"min_by({value}, {rank}) FILTER (WHERE {of_all}) AS {setting}_of_all",
-            f"collect_list({each}) FILTER (WHERE {is_own}) AS {setting}_of_brokers",
-        )
 
+def _settings(configs: DataFrame) -> DataFrame:
+    """Per snapshot, what is said for topics that say nothing themselves."""
     keys = ", ".join(map(text, _SETTINGS.values()))
+    each = struct(key="key", scope="scope", name="name", value="value")
     return (
         configs.where(f"key IN ({keys}) AND scope != 'topic'")
         .groupBy(*SNAPSHOT_KEY)
-        .agg(*(F.expr(each) for setting in _SETTINGS for each in said(setting)))
+        .agg(F.expr(f"collect_list({each}) AS settings"))
     )
 
 
@@ -306,42 +312,45 @@ def _default(setting: str) -> str:
 
     The broker's level is that of the controller's own broker.
     """
-    own = f"filter({setting}_of_brokers, b -> b.name = CAST(controller_id AS STRING))"
-    return f"IF(size({own}) > 0, get({own}, 0).value, {setting}_of_all)"
+    levels = ["s.scope = 'broker' AND s.name = CAST(controller_id AS STRING)"]
+    levels += [f"s.scope = {text(level)}" for level in _LEVELS]
+    key = text(_SETTINGS[setting])
+    said = ", ".join(f"filter(settings, s -> s.key = {key} AND {level})" for level in levels)
+    return _value(setting, f"get(concat({said}), 0).value")
+
+
+def _read(topics: DataFrame) -> DataFrame:
+    """Settings of topics by what they mean."""
+    means = (f"{_value(setting, setting)} AS topic_{setting}" for setting in _SETTINGS)
+    return F.broadcast(topics.selectExpr(*TOPIC_KEY, "queued", *means))
 
 
 def _topic_settings(snapshots: Snapshots) -> DataFrame:
-    """Topics that are queued for deletion or have settings of their own."""
-    nothing = ("CAST(NULL AS INT) AS topic_min_isr", "CAST(NULL AS INT) AS topic_unclean")
+    """Topics that are queued for deletion or have settings of their own.
+
+    Without a hint: there may be as many of these as topics in a long history.
+    """
+    nothing = (f"CAST(NULL AS INT) AS topic_{setting}" for setting in _SETTINGS)
     queued = snapshots.topics.where("queued_for_deletion").selectExpr(
         *TOPIC_KEY, "true AS queued", *nothing
     )
+    names = ("queued", *(f"topic_{setting}" for setting in _SETTINGS))
     return (
         queued.unionAll(_own_settings(snapshots.configs))
         .groupBy(*TOPIC_KEY)
-        .agg(
-            *(
-                F.expr(f"max({name}) AS {name}")
-                for name in ("queued", "topic_min_isr", "topic_unclean")
-            )
-        )
+        .agg(*(F.expr(f"max({name}) AS {name}") for name in names))
     )
 
 
 def _own_settings(configs: DataFrame) -> DataFrame:
     """What topics say themselves, a row per setting."""
-
-    def if_about(key: str) -> str:
-        return f"IF(key = {text(key)}, {_VALUES[key]}, NULL)"
-
-    return configs.where(
-        f"key IN ({text(MIN_ISR_SETTING)}, {text(UNCLEAN_SETTING)}) AND scope = 'topic'"
-    ).selectExpr(
-        *SNAPSHOT_KEY,
-        "name AS topic",
-        "CAST(NULL AS BOOLEAN) AS queued",
-        f"{if_about(MIN_ISR_SETTING)} AS topic_min_isr",
-        f"{if_about(UNCLEAN_SETTING)} AS topic_unclean",
+    keys = ", ".join(map(text, _SETTINGS.values()))
+    values = (
+        f"IF(key = {text(key)}, {_value(setting, 'value')}, NULL) AS topic_{setting}"
+        for setting, key in _SETTINGS.items()
+    )
+    return configs.where(f"key IN ({keys}) AND scope = 'topic'").selectExpr(
+        *SNAPSHOT_KEY, "name AS topic", "CAST(NULL AS BOOLEAN) AS queued", *values
     )
 
 

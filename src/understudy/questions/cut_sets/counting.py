@@ -8,7 +8,8 @@ a few columns and deals them, packed, into shares; whoever gets a share counts i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+DIGITS: Final = 3
+"""Members of a set that is one number, each a digit: one more than its id, and 0 is nobody."""
+DIGIT: Final = 21  # bits
+_FIRST, _SECOND, _THIRD = (((1 << DIGIT) - 1) << (DIGIT * n) for n in (2, 1, 0))
 _PARTITIONS_AT_ONCE: Final = 500_000
 # Each share is counted in the memory of one task.
 _BITS: Final = 5
@@ -39,25 +44,30 @@ _COUNTED: Final = T.StructType(
 )
 
 
-def counted(listed: DataFrame) -> DataFrame:
+def counted(numbered: DataFrame, largest: int | None = None) -> DataFrame:
     """One row per snapshot, risk and set, with ``partitions``, ``topics`` and ``weight``.
 
-    *listed* has a row per partition: the key, ``topic`` as a number, ``weight``, its ``sets`` as
-    numbers, of which the first ``offline_count`` are for the risk to be offline, and ``wide_sets``:
-    null, or beside each set its members, which a number below 0 does not tell.
+    *numbered* has a row per partition: the key, ``topic`` as a number and ``weight``. Of most
+    partitions ``whole`` are all replicas as a number, and ``taken`` is how many of them block
+    ``acks=all``, or 0; their sets of up to *largest* members follow from that. Of the others it is
+    null, and there are ``sets`` as numbers, of which the first ``offline_count`` are for the risk
+    to be offline, and ``wide_sets``: null, or beside each set its members, which a number below 0
+    does not tell.
     """
-    return listed.mapInArrow(_deal, _DEALT).repartition("share").mapInArrow(_count, _COUNTED)
+    at_most = DIGITS if largest is None else largest
+    dealt = numbered.mapInArrow(partial(_deal, at_most), _DEALT)
+    return dealt.repartition("share").mapInArrow(_count, _COUNTED)
 
 
 # --- On executors --------------------------------------------------------------------------------
 
 
-def _deal(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _deal(largest: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The sets of these partitions, packed, for each share."""
     import pyarrow as pa  # noqa: PLC0415 - executors only
 
     for partitions in gathered(batches, _PARTITIONS_AT_ONCE):
-        sets, ends = _laid_out(partitions)
+        sets, ends = _laid_out(partitions, largest)
         numbers = [n for n in range(_SHARES) if ends[n] < ends[n + 1]]
         dealt = [packed(sets.slice(ends[n], ends[n + 1] - ends[n])) for n in numbers]
         yield pa.RecordBatch.from_arrays(
@@ -65,19 +75,18 @@ def _deal(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         )
 
 
-def _laid_out(partitions: pa.RecordBatch) -> tuple[pa.RecordBatch, np.ndarray]:
+def _laid_out(partitions: pa.RecordBatch, largest: int) -> tuple[pa.RecordBatch, np.ndarray]:
     """A row per partition and set, share after share, and where each share begins."""
     import numpy as np  # noqa: PLC0415 - executors only
     import pyarrow as pa  # noqa: PLC0415 - executors only
 
-    numbers = partitions["sets"].flatten().to_numpy()
+    every = [*_of_whole(partitions, largest), _of_others(partitions)]
+    of_partition = np.concatenate([sets.of_partition for sets in every])
+    numbers = np.concatenate([sets.numbers for sets in every])
+    is_offline = np.concatenate([sets.is_offline for sets in every])
     mixed = numbers.astype(np.uint64) * np.uint64(_GOLDEN)
     share = (mixed >> np.uint64(64 - _BITS)).astype(np.int8)  # which is sorted in one go
     order = np.argsort(share, kind="stable")
-    sizes = np.diff(partitions["sets"].offsets.to_numpy())
-    of_partition = np.repeat(np.arange(len(sizes)), sizes)
-    place = np.arange(len(numbers)) - (np.cumsum(sizes) - sizes)[of_partition]
-    is_offline = place < partitions["offline_count"].to_numpy()[of_partition]
     columns = {
         **{name: partitions[name].dictionary_encode() for name in SNAPSHOT_KEY},
         **{name: partitions[name] for name in ("topic", "weight")},
@@ -88,11 +97,59 @@ def _laid_out(partitions: pa.RecordBatch) -> tuple[pa.RecordBatch, np.ndarray]:
     rows["packed"] = pa.array(numbers[order])
     is_wide = numbers < 0
     if is_wide.any():
+        # Those of others come last, and of these each that is listed has its members beside it.
         lists = partitions["wide_sets"]
         listed = lists.is_valid().to_numpy(zero_copy_only=False)[of_partition]
         beside = np.cumsum(listed) - 1
         rows["wide"] = lists.flatten().take(pa.array(beside[order], mask=~is_wide[order]))
     return pa.record_batch(rows), np.searchsorted(share[order], np.arange(_SHARES + 1))
+
+
+class _Sets(NamedTuple):
+    """Sets as numbers, with the places of their partitions."""
+
+    of_partition: np.ndarray
+    numbers: np.ndarray
+    is_offline: np.ndarray
+
+
+def _of_whole(partitions: pa.RecordBatch, largest: int) -> Iterator[_Sets]:
+    """The sets of whole partitions with replicas x, y and z, or the first of them."""
+    import numpy as np  # noqa: PLC0415 - executors only
+
+    at = np.flatnonzero(partitions["whole"].is_valid().to_numpy(zero_copy_only=False))
+    whole = partitions["whole"].drop_null().to_numpy()
+    size = 1 + ((whole & _SECOND) != 0) + ((whole & _THIRD) != 0)
+    taken = np.minimum(partitions["taken"].to_numpy()[at], size)
+
+    def sets(which: np.ndarray, numbers: np.ndarray, *, is_offline: bool = False) -> _Sets:
+        return _Sets(at[which], numbers[which], np.full(np.count_nonzero(which), is_offline))
+
+    is_wanted = size <= largest
+    yield sets(is_wanted, whole, is_offline=True)
+    yield sets(is_wanted & (taken == size), whole)
+    if largest > 1:
+        by_two = (taken == 2) & (size > 2)  # noqa: PLR2004 - of three
+        yield sets(by_two, whole & (_FIRST | _SECOND))
+        yield sets(by_two, whole & _FIRST | (whole & _THIRD) << DIGIT)
+        yield sets(by_two, (whole & (_SECOND | _THIRD)) << DIGIT)
+    if largest > 0:
+        by_one = (taken == 1) & (size > 1)
+        yield sets(by_one, whole & _FIRST)
+        yield sets(by_one, (whole & _SECOND) << DIGIT)
+        yield sets(by_one & (size > 2), (whole & _THIRD) << 2 * DIGIT)  # noqa: PLR2004 - as above
+
+
+def _of_others(partitions: pa.RecordBatch) -> _Sets:
+    import numpy as np  # noqa: PLC0415 - executors only
+
+    numbers = partitions["sets"].flatten().to_numpy()
+    sizes = np.diff(partitions["sets"].offsets.to_numpy())
+    of_partition = np.repeat(np.arange(len(sizes)), sizes)
+    place = np.arange(len(numbers)) - (np.cumsum(sizes) - sizes)[of_partition]
+    return _Sets(
+        of_partition, numbers, place < partitions["offline_count"].to_numpy()[of_partition]
+    )
 
 
 def _count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

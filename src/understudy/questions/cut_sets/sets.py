@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from understudy.buckets import bucket, firsts, found, in_buckets
 from understudy.frames import compiled_apart, small_frame, unfolded
 from understudy.names import SNAPSHOT_KEY
-from understudy.questions.cut_sets.counting import counted
+from understudy.questions.cut_sets.counting import DIGIT, DIGITS, counted
 from understudy.questions.cut_sets.cuts import FULL_ACKS, UNAVAILABLE
 from understudy.schemas import INT, STRING
 from understudy.sql import NO_IDS, null, struct, text
@@ -74,7 +74,7 @@ def cut_sets_of_all(
     """The same over all topics, and named; what the topics are called is not asked."""
     numbered = partitions.withColumn("topic", F.xxhash64("topic"))
     if units is None:
-        return named(counted(_listed_sets(numbered, largest)))
+        return named(counted(_numbered_sets(numbered, largest), largest))
     return cut_sets(cut_sets_by_topic(numbered, units, largest=largest))
 
 
@@ -125,19 +125,18 @@ def dependencies(snapshots: DataFrame, table: Mapping[str, Iterable[int]]) -> Da
 # --- Sets of brokers -----------------------------------------------------------------------------
 
 # A set is one number where that holds its members, which is so of nearly all: numbers are grouped
-# in a fraction of the time that lists are. Each member is a digit, one more than its id, and 0 is
-# nobody. Whatever does not fit is the list itself, beside a number below 0.
+# in a fraction of the time that lists are. Whatever does not fit is the list itself, beside a
+# number below 0.
 _PACKED: Final = ("packed", "wide")
-_DIGITS: Final = 3
-_DIGIT: Final = 21  # bits
-_FITS: Final = (1 << _DIGIT) - 2
+_LISTS: Final = "concat(of_offline, of_blocking)"
+_FITS: Final = (1 << DIGIT) - 2
 _WIDE: Final = "shiftleft(1L, 63)"
 
 
 def _number(*members: str) -> str:
     """Ascending members, each already one more than its id, as a number."""
     return " | ".join(
-        f"shiftleft({member}, {_DIGIT * (_DIGITS - 1 - place)})"
+        f"shiftleft({member}, {DIGIT * (DIGITS - 1 - place)})"
         for place, member in enumerate(members)
     )
 
@@ -149,18 +148,17 @@ def _member(ids: str, place: int) -> str:
 def _fits(ids: str) -> str:
     """Whether an ascending list is held by a number."""
     return (
-        f"(size({ids}) <= {_DIGITS} AND coalesce(get({ids}, 0) >= 0, true)"
+        f"(size({ids}) <= {DIGITS} AND coalesce(get({ids}, 0) >= 0, true)"
         f" AND coalesce(get({ids}, size({ids}) - 1) <= {_FITS}, true))"
     )
 
 
 def _unpacked() -> str:
-    mask = (1 << _DIGIT) - 1
-    digits = [f"CAST((shiftright(packed, {_DIGIT * n}) & {mask}L) - 1 AS INT)" for n in (2, 1, 0)]
+    mask = (1 << DIGIT) - 1
+    digits = [f"CAST((shiftright(packed, {DIGIT * n}) & {mask}L) - 1 AS INT)" for n in (2, 1, 0)]
     many = "\n".join(
-        f"WHEN packed & {mask << (_DIGIT * (_DIGITS - n))}L != 0"
-        f" THEN array({', '.join(digits[:n])})"
-        for n in range(_DIGITS, 0, -1)
+        f"WHEN packed & {mask << (DIGIT * (DIGITS - n))}L != 0 THEN array({', '.join(digits[:n])})"
+        for n in range(DIGITS, 0, -1)
     )
     return f"CASE WHEN packed < 0 THEN wide {many} ELSE {NO_IDS} END"
 
@@ -176,29 +174,56 @@ def _sets_of_brokers(partitions: DataFrame, largest: int | None) -> DataFrame:
     )
 
 
+def _numbered_sets(partitions: DataFrame, largest: int | None) -> DataFrame:
+    """A row per partition, as :func:`counting.counted` takes it."""
+    fits = _fits("whole")
+    members = (_member("whole", place) for place in range(DIGITS))
+    numbered = partitions.selectExpr(
+        *(*SNAPSHOT_KEY, "topic", "weight"),
+        f"IF({fits}, {_number(*members)}, NULL) AS whole",
+        f"IF({fits} AND NOT blocked, take_without, 0) AS taken",
+        *_others(largest),
+    )
+    return compiled_apart(numbered).selectExpr(
+        *(*SNAPSHOT_KEY, "topic", "weight", "whole", "taken"),
+        "coalesce(size(of_offline), 0) AS offline_count",
+        f"transform({_LISTS}, s -> {_packed('s')}) AS sets",
+        f"{_LISTS} AS wide_sets",
+    )
+
+
 def _listed_sets(partitions: DataFrame, largest: int | None) -> DataFrame:
-    """A row per partition with its minimal ``sets``, as :func:`counting.counted` takes them."""
-    fitting = _of_at_most(largest)
+    """A row per partition with its minimal ``sets`` as numbers, and ``wide_sets`` beside them."""
     listed = partitions.selectExpr(
         *(*SNAPSHOT_KEY, "topic", "1L AS partitions", "weight"),
         f"IF({_fits('whole')}, size(whole), NULL) AS replication",
         "least(size(whole), take_without) AS taken",
         "blocked",
         *(f"{_member('whole', place)} AS {name}" for place, name in enumerate("xyz")),
-        # Only where the numbers above do not say it.
+        *_others(largest),
+    )
+    listed = compiled_apart(listed)
+    return listed.selectExpr(
+        *(*_COUNTED, f"{_LISTS} AS wide_sets"),
+        f"IF(replication IS NULL, size(of_offline), {_count('replication', largest)})"
+        " AS offline_count",
+        f"IF(replication IS NULL, transform({_LISTS}, s -> {_packed('s')}), {_of_whole(largest)})"
+        " AS sets",
+    )
+
+
+def _others(largest: int | None) -> tuple[str, ...]:
+    """The sets of partitions whose replicas do not say them, as lists."""
+    fitting = _of_at_most(largest)
+    return (
         f"IF({_fits('whole')}, NULL, {fitting(offline_sets())}) AS of_offline",
         f"IF({_fits('whole')}, NULL, {fitting(blocking_sets())}) AS of_blocking",
     )
-    listed = compiled_apart(listed)
-    number = _number(*(_member("s", n) for n in range(_DIGITS)))
-    packed = f"IF({_fits('s')}, {number}, xxhash64(s) | {_WIDE})"
-    lists = "concat(of_offline, of_blocking)"
-    return listed.selectExpr(
-        *(*_COUNTED, f"{lists} AS wide_sets"),
-        f"IF(replication IS NULL, size(of_offline), {_count('replication', largest)})"
-        " AS offline_count",
-        f"IF(replication IS NULL, transform({lists}, s -> {packed}), {_of_whole(largest)}) AS sets",
-    )
+
+
+def _packed(members: str) -> str:
+    number = _number(*(_member(members, n) for n in range(DIGITS)))
+    return f"IF({_fits(members)}, {number}, xxhash64({members}) | {_WIDE})"
 
 
 def _of_whole(largest: int | None) -> str:
@@ -319,8 +344,8 @@ def _in_units(partitions: DataFrame) -> DataFrame:
         return f"sort_array(transform({pool}, b -> {_units_of('b')}))"
 
     sorted_numbers = f"sort_array(transform(whole, b -> {_number_of('b')}))"
-    numbers = f"IF(size(whole) <= {_DIGITS}, {sorted_numbers}, NULL)"
-    digits = (f"coalesce(get(numbers, {place}), 0L)" for place in range(_DIGITS))
+    numbers = f"IF(size(whole) <= {DIGITS}, {sorted_numbers}, NULL)"
+    digits = (f"coalesce(get(numbers, {place}), 0L)" for place in range(DIGITS))
     # The smallest comes first, and before it what has no number.
     packed = f"IF(get(numbers, 0) IS NULL, NULL, {_number(*digits)})"
     numbered = partitions.selectExpr("*", f"{numbers} AS numbers").selectExpr(
@@ -337,8 +362,8 @@ def _in_units(partitions: DataFrame) -> DataFrame:
 
 def _as_any_other(kinds: DataFrame) -> DataFrame:
     """The kinds of whole partitions as those of others: it does not matter who leads."""
-    mask = (1 << _DIGIT) - 1
-    digits = [f"(shiftright(packed, {_DIGIT * n}) & {mask}L)" for n in (2, 1, 0)]
+    mask = (1 << DIGIT) - 1
+    digits = [f"(shiftright(packed, {DIGIT * n}) & {mask}L)" for n in (2, 1, 0)]
     first, *others = (f"get(unit_lists, CAST({digit} - 1 AS INT))" for digit in digits)
     rest = f"array_compact(array({', '.join(others)}))"
     whole = {
