@@ -160,6 +160,7 @@ def as_seen_by(snapshots: Snapshots, controllers: Sequence[Controller]) -> Snaps
         partitions=_forked(_beside(snapshots.partitions, views), schemas.PARTITIONS, _PARTITIONS),
         configs=_forked(_beside(snapshots.configs, views), schemas.CONFIGS, {}),
         provenance=_forked(_beside(snapshots.provenance, views), schemas.PROVENANCE, {}),
+        key=None,
     )
 
 
