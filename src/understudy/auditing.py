@@ -155,13 +155,12 @@ def run(
     entries = _entries(todo, started.run_id, found.counts, found.brokers_up)
     few = {**found.few, "audited": audit.audited(entries, rules)}
     many = {}
+    stretches = _stretches(spark, out, started, todo=todo, known=known, found=found)
     numbered = exposure.numbers(todo)
-    stretches = _stretches(spark, out, todo, known, found.findings)
-    first = stretches.limit(FEW_ROWS + 1).toArrow()
-    if first.num_rows > FEW_ROWS:
+    if isinstance(stretches, DataFrame):
         many["exposure"] = exposure.exposure(stretches, numbered)
     else:
-        few["exposure"] = exposure.joined(first, numbered)
+        few["exposure"] = exposure.joined(stretches, numbered)
     tables = at_hand(spark, few, schemas.TABLES).beside(many)
     counts = {**found.written, **publish.write(spark, out, started, tables, on_table=tell)}
     touched = {history.cluster for history in todo}
@@ -187,7 +186,6 @@ class _Known:
 class _Found:
     """What is found in the snapshots that are asked for."""
 
-    findings: DataFrame
     counts: Mapping[Key, Counts]
     brokers_up: Mapping[Key, int]
     written: Mapping[str, int]
@@ -250,10 +248,8 @@ def _found_here(work: _Work, carried: Carried) -> _Found:
     if before is None:
         before = _owned(work.spark, work.out, owners).toArrow()
     tables = carried.judged(work.spark, work.rules, before)
-    findings = work.spark.createDataFrame(tables["findings"], schemas.FINDINGS)
     written = work.written({}) if work.refused else {}
-    counts = audit.counts_of(tables["findings"])
-    return _Found(findings, counts, carried.brokers_up(), written, tables)
+    return _Found(audit.counts_of(tables["findings"]), carried.brokers_up(), written, tables)
 
 
 def _found_by_spark(work: _Work, carried: Carried | None) -> _Found:
@@ -275,7 +271,7 @@ def _found_by_spark(work: _Work, carried: Carried | None) -> _Found:
             {name: reduce(DataFrame.unionAll, (each[name] for each in found)) for name in found[0]}
         )
     findings = publish.read_runs(spark, work.out, superseding.FINDINGS, [work.run.run_id])
-    return _Found(findings, audit.counts(findings), up, written)
+    return _Found(audit.counts(findings), up, written)
 
 
 def _owned(spark: SparkSession, out: str, owners: Sequence[tuple[str, str, str]]) -> DataFrame:
@@ -316,20 +312,35 @@ def _digest(todo: Iterable[History]) -> str:
 
 
 def _stretches(
-    spark: SparkSession, out: str, todo: Sequence[History], known: _Known, found: DataFrame
-) -> DataFrame:
+    spark: SparkSession,
+    out: str,
+    run: publish.Run,
+    *,
+    todo: Sequence[History],
+    known: _Known,
+    found: _Found,
+) -> DataFrame | pa.Table:
     """Intervals to be carried on where all is new, and findings of all snapshots where it is not.
 
-    With those that are *found* now.
+    With those that are *found* now. Where there are few they are at hand.
     """
-    stretches = exposure.found_in(found)
     last = [
         (history.cluster, known.ledgers[history.cluster])
         for history in todo
         if history.is_continued
     ]
+    runs = sorted({run_id for _, run_id in last})
+    findings = found.few.get("findings")
+    if findings is not None and len(last) == len(todo):
+        before = publish.rows_at_hand(spark, out, superseding.EXPOSURE, runs)
+        if before is not None and before.num_rows + findings.num_rows <= FEW_ROWS:
+            return exposure.carried_on(before, last, findings)
+    if findings is not None:
+        stretches = exposure.found_in(spark.createDataFrame(findings, schemas.FINDINGS))
+    else:
+        written = publish.read_runs(spark, out, superseding.FINDINGS, [run.run_id])
+        stretches = exposure.found_in(written)
     if last:
-        runs = sorted({run for _, run in last})
         before = publish.read_runs(spark, out, superseding.EXPOSURE, runs)
         kept = F.broadcast(small_frame(spark, last, _LEDGERS))
         held = before.join(kept, on=_LEDGERS.names, how="left_semi")
@@ -338,7 +349,8 @@ def _stretches(
     if rebuilt:
         held = _owned(spark, out, [(*entry.seen.key, entry.run) for entry in rebuilt])
         stretches = stretches.unionByName(exposure.found_in(held))
-    return stretches
+    first = stretches.limit(FEW_ROWS + 1).toArrow()
+    return stretches if first.num_rows > FEW_ROWS else first
 
 
 def _entries(

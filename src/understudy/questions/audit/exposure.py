@@ -8,7 +8,7 @@ and comes out as if all snapshots had been seen at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -73,6 +73,27 @@ def found_in(findings: DataFrame) -> DataFrame:
 def known_from(exposure: DataFrame) -> DataFrame:
     """Intervals of an earlier run as stretches."""
     return exposure.select(*_STRETCH)
+
+
+def carried_on(
+    exposure: pa.Table, last: Collection[tuple[str, str]], findings: pa.Table
+) -> pa.Table:
+    """The stretches of both, at hand: intervals of the *last* run of each cluster, and findings."""
+    import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    names = zip(*(exposure[name].to_pylist() for name in ("cluster", "run_id")), strict=True)
+    exposure = exposure.filter([name in last for name in names])
+    is_counted = pc.and_(
+        pc.is_in(findings["rule"], pa.array(CONDITIONS)), findings["silenced"].is_null()
+    )
+    found = findings.filter(is_counted)
+    of_broker = pc.if_else(found["topic"].is_null(), found["broker_id"], None)
+    found = found.set_column(found.column_names.index("broker_id"), "broker_id", of_broker)
+    for end in ("first", "last"):
+        found = found.append_column(f"{end}_snapshot", found["snapshot_id"])
+    found = found.append_column("snapshots", pa.repeat(pa.scalar(1, pa.int64()), len(found)))
+    return pa.concat_tables([exposure.select(_STRETCH), found.select(_STRETCH)])
 
 
 def exposure(stretches: DataFrame, numbered: Sequence[Number]) -> DataFrame:

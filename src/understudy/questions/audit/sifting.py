@@ -45,6 +45,9 @@ _COLUMNS: Final = {
 }
 TABLES: Final = tuple(_COLUMNS)
 _RECORD: Final = [name for name in _COLUMNS["partitions"] if name not in schemas.TOPICS.names]
+_HELD: Final = ["replicas", "isr", "leader", "directories"]
+_PENDING: Final = ["adding", "removing", "offline_dirs"]
+_LOOKED_AT: Final = ["partition", "has_state", *_HELD, *_PENDING]
 COUNTS: Final = ("held", "leaders", "preferred", "preferred_led", "shared_led", "accompanied")
 """Partitions by what a broker is to them; accompanied is one that others are in sync with, too."""
 
@@ -155,14 +158,16 @@ def _sift(
 
     at = np.flatnonzero(is_of["partitions"])
     at = at[np.lexsort((side[at], rows["partition"].take(at).to_numpy(), group[at]))]
-    partitions = _Partitions(rows.take(at), group[at], clusters)
+    partitions = _Partitions(rows, at, group[at], side[at], clusters)
     whole = np.concatenate([*changed, queued, partitions.grown()])
-    in_question = partitions.is_changed | ~partitions.is_plain | np.isin(group[at], whole)
+    at_rest = ~partitions.is_changed & ~np.isin(group[at], whole) & (side[at] == NOW)
+    at_rest[at_rest] = partitions.are_plain(at[at_rest])
+    in_question = ~partitions.has_any(at_rest)
     named = np.concatenate([whole, group[at[in_question]]])
     comes_through = np.isin(group, named) | (topic < 0)
     comes_through[at] = in_question
     yield from _out(rows.filter(pa.array(comes_through)))
-    yield from _out(partitions.counted(~in_question & (side[at] == NOW)))
+    yield from _out(partitions.counted(at[at_rest]))
 
 
 def _out(rows: pa.Table) -> list[pa.RecordBatch]:
@@ -192,26 +197,36 @@ def _changed(rows: pa.Table, group: Numbers, side: Numbers, at: Numbers) -> Numb
 
 @dataclass(frozen=True)
 class _Partitions:
-    """Rows of partitions, those of one partition together, by side."""
+    """The *rows* of partitions: those of one partition together, by side."""
 
     rows: pa.Table
+    at: Numbers
+    """Where they stand in all the rows, in that order."""
     group: Numbers
+    side: Numbers
     clusters: Mapping[str, Cluster]
 
     @cached_property
-    def _side(self) -> Numbers:
-        return self.rows["side"].to_numpy()  # type: ignore[no-any-return]
+    def _number(self) -> Numbers:
+        """What Kafka calls the partition."""
+        return self._values(self.rows["partition"])
+
+    def _values(self, column: pa.ChunkedArray) -> Numbers:
+        import pyarrow.compute as pc  # noqa: PLC0415
+
+        found: Numbers = pc.fill_null(column, 0).to_numpy()[self.at]
+        return found
 
     @cached_property
     def _partition(self) -> Numbers:
         """The number of a row's partition in these rows."""
         import numpy as np  # noqa: PLC0415
 
-        return np.cumsum(differs([self.group, self.rows["partition"].to_numpy()])) - 1
+        return np.cumsum(differs([self.group, self._number])) - 1
 
     @cached_property
     def _cluster(self) -> Numbers:
-        """The number of a row's cluster, in the order of their names in :attr:`_names`."""
+        """The number of any row's cluster, in the order of their names in :attr:`_names`."""
         return codes(self.rows["cluster"])
 
     @cached_property
@@ -219,60 +234,62 @@ class _Partitions:
         return list(self.rows["cluster"].unique().to_pylist())
 
     @cached_property
-    def _is_first_of_kraft(self) -> Flags:
-        """The first partition of a topic bounds its min ISR, for KRaft."""
+    def _are_of_kraft(self) -> Flags:
         import numpy as np  # noqa: PLC0415
 
         is_kraft = np.array([self.clusters[name].is_kraft for name in self._names], dtype=bool)
-        found: Flags = is_kraft[self._cluster] & (self.rows["partition"].to_numpy() == 0)
+        found: Flags = is_kraft[self._cluster]
         return found
 
-    def _any(self, flags: Flags) -> Flags:
-        """Of each partition, by number, whether any of its rows is one of these."""
+    def has_any(self, flags: Flags) -> Flags:
+        """Of each row whether any of its partition is one of these."""
         import numpy as np  # noqa: PLC0415
 
-        return np.bincount(self._partition, flags) > 0
+        found: Flags = (np.bincount(self._partition, flags) > 0)[self._partition]
+        return found
 
     @cached_property
     def is_changed(self) -> Flags:
         """Of each row whether its partition is not the same in all three snapshots."""
         import numpy as np  # noqa: PLC0415
 
-        is_other = differs(codes(self.rows[name]) for name in _RECORD)
+        is_other = differs(codes(self.rows[name])[self.at] for name in _RECORD)
         is_other &= ~differs([self._partition])
         is_there_always = np.bincount(self._partition) == len((NOW, BEFORE, EARLIER))
-        found: Flags = (self._any(is_other) | ~is_there_always)[self._partition]
+        found: Flags = self.has_any(is_other) | ~is_there_always[self._partition]
         return found
 
     def grown(self) -> Numbers:
         """Groups that decide about each other: others are there now, or another first one."""
         import numpy as np  # noqa: PLC0415
 
-        sizes = _sizes(self.rows["replicas"]) * self._is_first_of_kraft + 1
+        # The first partition of a topic bounds its min ISR, for KRaft.
+        is_first = self._are_of_kraft[self.at] & (self._number == 0)
+        sizes = _sizes(self.rows["replicas"])[self.at] * is_first + 1
         now, before = (
-            np.bincount(self._partition, sizes * (self._side == side)) for side in (NOW, BEFORE)
+            np.bincount(self._partition, sizes * (self.side == side)) for side in (NOW, BEFORE)
         )
         found: Numbers = self.group[(now != before)[self._partition]]
         return found
 
-    @cached_property
-    def is_plain(self) -> Flags:
-        """Of each row whether nothing but what it was before can become of it."""
+    def are_plain(self, at: Numbers) -> Flags:
+        """Of the rows that stand there, whether nothing but what it was can become of each."""
         import numpy as np  # noqa: PLC0415
         import pyarrow.compute as pc  # noqa: PLC0415
 
-        rows = self.rows
+        rows = self.rows.select(_LOOKED_AT).take(at)
         size = _sizes(rows["replicas"])
-        found: Flags = ~self._is_first_of_kraft & (size > 0) & (size == _sizes(rows["isr"]))
-        for pending in ("adding", "removing", "offline_dirs"):
+        is_first = self._are_of_kraft[at] & (rows["partition"].to_numpy() == 0)
+        found: Flags = ~is_first & (size > 0) & (size == _sizes(rows["isr"]))
+        for pending in _PENDING:
             found &= _sizes(rows[pending]) == 0
         known = pc.and_(rows["has_state"], pc.greater_equal(rows["leader"], 0))
         found &= pc.fill_null(known, False).to_numpy()
         # From here on replicas and ISR of each are as many.
-        at = np.flatnonzero(found)
-        held = _Held(rows.take(at), self._cluster[at])
-        found[at] &= held.is_led_in_sync & held.are_all_among(self._steady)
-        found[at] &= held.has_directories(self._directories)
+        left = np.flatnonzero(found)
+        held = _Held(rows.take(left), self._cluster[at[left]])
+        found[left] &= held.is_led_in_sync & held.are_all_among(self._steady)
+        found[left] &= held.has_directories(self._directories)
         return found
 
     @cached_property
@@ -293,13 +310,12 @@ class _Partitions:
             for broker, directory in self.clusters[name].directories
         ]
 
-    def counted(self, chosen: Flags) -> pa.Table:
-        """By broker, how many of the *chosen* plain partitions it holds, leads and so on."""
+    def counted(self, at: Numbers) -> pa.Table:
+        """By broker, how many of the plain partitions there it holds, leads and so on."""
         import numpy as np  # noqa: PLC0415
         import pyarrow as pa  # noqa: PLC0415
 
-        at = np.flatnonzero(chosen)
-        held = _Held(self.rows.take(at), self._cluster[at])
+        held = _Held(self.rows.select(_HELD).take(at), self._cluster[at])
         brokers = np.unique(held.replica)
 
         def times(found: Numbers) -> Numbers:
