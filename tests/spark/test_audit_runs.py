@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -20,6 +22,7 @@ from commands import told
 from histories import quiet_history, random_history
 from understudy import auditing, publish, sources, superseding
 from understudy.auditing import Asked, Done
+from understudy.questions.audit import audit as whole
 from understudy.questions.audit import carrying, ledger
 from understudy.questions.audit.rule_set import parse
 from understudy.snapshot import Snapshots
@@ -149,6 +152,53 @@ def test_where_little_happened_only_that_is_looked_at(
     expected, carried_on = shown(spark, full), shown(spark, out)
     for name in TABLES:
         assert carried_on[name] == expected[name], name
+
+
+@pytest.fixture
+def calm(spark: SparkSession, tmp_path: Path) -> list[list[Document]]:
+    """Histories of clusters whose brokers and settings stay in the last snapshot as they were."""
+    dice = Random(11)
+    histories = [quiet_history(dice, f"c{number:02}", 4) for number in range(12)]
+    path = file_of(tmp_path, "some", [doc for docs in histories for doc in docs])
+    found = sources.read(spark, [path])
+    todo = [
+        replace(each, asked=each.asked[-1:], needed=each.asked[-3:-1], is_continued=True)
+        for each in ledger.histories(whole.stored(found.snapshots), [])
+    ]
+    kept = [
+        replace(each, kept=tuple(ledger.Entry(seen, (), "") for seen in each.needed))
+        for each in todo
+    ]
+    carried = carrying.carried(found, kept)
+    found.close()
+    assert carried is not None
+    names = {history.cluster for history in carried.todo}
+    return [docs for docs in histories if docs[0]["cluster"] in names]
+
+
+def test_where_little_happened_anywhere_only_that_is_judged(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    calm: list[list[Document]],
+) -> None:
+    asked = Asked(parse(SILENCING, "silencing.toml"))
+    store, out, other, full = (str(tmp_path / name) for name in ("store", "out", "other", "full"))
+    load(spark, store, file_of(tmp_path, "first", [doc for docs in calm for doc in docs[:3]]), 0)
+    audit(spark, out, store, asked=asked)
+    shutil.copytree(out, other)
+    load(spark, store, file_of(tmp_path, "next", [docs[3] for docs in calm]), 1)
+    monkeypatch.setattr(whole, "judged", lambda *_: pytest.fail("everything was judged again"))
+    assert audit(spark, out, store, asked=asked).judged == len(calm)
+    monkeypatch.setattr(publish, "rows_at_hand", lambda *_: None)
+    assert audit(spark, other, store, asked=asked).judged == len(calm)
+    monkeypatch.undo()
+    docs = [doc for docs in calm for doc in docs]
+    audit(spark, full, file_of(tmp_path, "all", docs), asked=asked)
+    expected, carried_on, by_spark = (shown(spark, place) for place in (full, out, other))
+    for name in TABLES:
+        assert carried_on[name] == expected[name], name
+        assert by_spark[name] == expected[name], name
 
 
 def test_one_more_snapshot_is_judged_as_with_all_the_others(
