@@ -8,7 +8,7 @@ whole columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from typing import TYPE_CHECKING, Final
@@ -88,11 +88,17 @@ def sifted(
     named = (tables[name].withColumn(_TABLE, F.lit(name)) for name in TABLES)
     rows = reduce(lambda some, more: some.unionByName(more, allowMissingColumns=True), named)
     fed = rows.select(*_FED)
-    sizes = there.sizes() or {}
-    is_little = sizes.keys() >= sides.keys() and sum(sizes[key] for key in sides) <= _ONE_TASK
     # To bring the rows of each topic together takes Spark longer than all that is done with them.
-    of_topics = fed.coalesce(1) if is_little else fed.repartition("cluster", "topic")
+    fits = _fits_one_task(there, sides)
+    of_topics = fed.coalesce(1) if fits else fed.repartition("cluster", "topic")
     return of_topics.mapInArrow(partial(_sift_placed, sides, clusters), _SIFTED)
+
+
+def _fits_one_task(there: Snapshots, keys: Collection[Key]) -> bool:
+    if there.rows is not None:
+        return True
+    sizes = there.sizes() or {}
+    return all(key in sizes for key in keys) and sum(sizes[key] for key in keys) <= _ONE_TASK
 
 
 def rows_of(table: str, found: pa.Table) -> pa.Table:
@@ -114,7 +120,7 @@ def rows_of(table: str, found: pa.Table) -> pa.Table:
 def _sift_placed(
     sides: Mapping[Key, int], clusters: Mapping[str, Cluster], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    return _sift(clusters, (_placed(sides, batch) for batch in batches))
+    return _sift(clusters, (_placed(sides, batch) for batch in batches if batch.num_rows))
 
 
 def _placed(sides: Mapping[Key, int], batch: pa.RecordBatch) -> pa.RecordBatch:
