@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 from clusters import Document
 from histories import quiet_history, random_history, recorded
 from understudy import sources
+from understudy.controller.kraft.partitions import LOST, UNASSIGNED
 from understudy.frames import collected, small_frame
 from understudy.questions.audit import audit, facts, few_facts, ledger
 from understudy.questions.audit.few_facts import Looked, View
@@ -36,10 +37,16 @@ def odd(dice: Random, doc: Document) -> Document:
     for place in (doc, *doc["topics"], *doc["brokers"]):
         if dice.random() < 0.3:
             place["configs"] = {**place.get("configs", {}), **some}
+    is_kraft = doc.get("mode") == "kraft"
+    brokers = doc["brokers"] if is_kraft else ()
+    for broker in brokers:
+        broker["log_dirs"] = dice.choice([["a"], ["a", "b"], []])
     for part in (part for topic in doc["topics"] for part in topic["partitions"]):
-        if doc.get("mode") != "kraft" and dice.random() < 0.2:
-            part["offline_dirs"] = [dice.choice(part["replicas"])]
-    return doc | {"release": dice.choice(("3.9", "3.8"))} if doc.get("mode") == "kraft" else doc
+        if dice.random() < 0.2:
+            named = [dice.choice(("a", "b", LOST, UNASSIGNED)) for _ in part["replicas"]]
+            lost = [dice.choice(part["replicas"])]
+            part.update({"directories": named} if is_kraft else {"offline_dirs": lost})
+    return doc | {"release": dice.choice(("3.9", "3.8"))} if is_kraft else doc
 
 
 def histories() -> Iterator[list[Document]]:
