@@ -242,7 +242,7 @@ def _two_steps(
     known = p.has_state and was.has_state and first.has_state
     if known and changed and seconds <= tuned.get("fast-double-failover", 30):
         yield "fast-double-failover", p.leader
-    all_online = not (p.idle or was.idle or first.idle)
+    all_online = not any(each.idle or each.offline_dirs for each in (p, was, first))
     unmoved = known and p.epoch == was.epoch == first.epoch and p.replicas == first.replicas
     lacks = p.led and len(p.isr) < len(p.replicas)
     if lacks and all_online and unmoved and seconds >= tuned.get("stuck-under-replicated", 60):

@@ -22,6 +22,8 @@ from understudy.names import SNAPSHOT_KEY
 from understudy.sources import store
 from understudy.sources.combine import combine
 
+_AUDIT: Final = "audit"
+
 GRACE: Final = timedelta(days=1)
 """How long files without a visible run are left alone: a run may be writing or reading them."""
 
@@ -165,15 +167,22 @@ def compact(spark: SparkSession, root: str, *, now: datetime) -> tuple[str, list
     if len(merged) < 2:  # noqa: PLR2004 - one is as compact as it gets
         return None
     run = publish.Run.start(
-        "compact",
+        _AUDIT if audits else "compact",
         input_digest=publish.digest({"runs": merged}),
         config_digest=publish.digest({}),
         now=now,
     )
     tables = _audit_tables(spark, root, run.run_id) if audits else _snapshot_tables(spark, root)
-    publish.publish(spark, root, run, tables, verdict="done")
+    # What held of an audit holds on: readers look at the newest run.
+    verdict = _verdict(spark, root, max(audits)) if audits else "done"
+    publish.publish(spark, root, run, tables, verdict=verdict)
     publish.hide(spark, root, merged, reason=f"compacted into {run.run_id}", now=now)
     return run.run_id, merged
+
+
+def _verdict(spark: SparkSession, root: str, run_id: str) -> str:
+    (row,) = publish.visible_runs(spark, root).where(F.col("run_id") == run_id).collect()
+    return str(row.verdict)
 
 
 def _snapshot_tables(spark: SparkSession, root: str) -> dict[str, DataFrame]:

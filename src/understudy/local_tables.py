@@ -47,7 +47,7 @@ def runs_below(folder: str) -> list[str]:
 
 
 def few_rows(
-    folders: Mapping[str, str], schema: T.StructType, named: str, at_most: int = FEW_ROWS
+    folders: Mapping[str, str], schema: T.StructType, named: str, at_most: int | None = None
 ) -> pa.Table | None:
     """The rows in some *folders*, which the column *named* tells apart; None if they are many.
 
@@ -55,7 +55,7 @@ def few_rows(
     """
     import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
 
-    read = _read(folders, schema, at_most)
+    read = _read(folders, schema, FEW_ROWS if at_most is None else at_most)
     if read is None:
         return None
     found = [arrow_schema_of(schema).empty_table().append_column(named, pa.array([], pa.string()))]

@@ -33,10 +33,12 @@ def newest(ledgers: DataFrame) -> DataFrame:
 
 def newest_of(ledgers: pa.Table) -> pa.Table:
     """The same of rows at hand."""
+    import pyarrow as pa  # noqa: PLC0415 - importing the package must not load it
+
     last = ledgers.group_by("cluster").aggregate([("run_id", "max")])
     newest = dict(zip(*(last[name].to_pylist() for name in ("cluster", "run_id_max")), strict=True))
     named = zip(*(ledgers[name].to_pylist() for name in ("cluster", "run_id")), strict=True)
-    return ledgers.filter([newest[cluster] == run for cluster, run in named])
+    return ledgers.filter(pa.array([newest[cluster] == run for cluster, run in named], pa.bool_()))
 
 
 def current(

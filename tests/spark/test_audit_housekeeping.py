@@ -68,6 +68,8 @@ def test_a_place_is_kept_small_without_a_reader_noticing(
         audit(spark, store, out, day)
     audits = superseding.TABLES
     before, snapshots = shown(spark, out, *audits), shown(spark, store, *schemas.SNAPSHOT_TABLES)
+    runs = publish.visible_runs(spark, str(out))
+    *_, (verdict,) = runs.sort("run_id").select("verdict").collect()
 
     # Both runs are referred to by the newest ledger: none goes, whatever their age.
     left = out / "findings" / "run=20260101T000000000Z-deadbeef" / "_temporary"
@@ -89,10 +91,13 @@ def test_a_place_is_kept_small_without_a_reader_noticing(
         assert (answer["compacted"]["runs"], answer["count"]) == (2, 1)
         assert len(directories(place)) > 1
         told(capsys, 0, "runs", str(place), "--prune", "--older-than", "0s")
-        runs = {name for name in directories(place) if not (place / "tombstones" / name).exists()}
-        assert runs == {f"run={answer['compacted']['into']}"}
+        left_over = directories(place)
+        seen = {name for name in left_over if not (place / "tombstones" / name).exists()}
+        assert seen == {f"run={answer['compacted']['into']}"}
     assert shown(spark, out, *audits) == before
     assert shown(spark, store, *schemas.SNAPSHOT_TABLES) == snapshots
+    page = told(capsys, 0, "report", str(out), "--html", str(tmp_path / "page.html"))
+    assert (page["job"], page["verdict"]) == ("audit", verdict)
 
     # And it goes on from there: only what is new is judged.
     assert audit(spark, store, out, 10).judged == 0

@@ -289,6 +289,19 @@ def test_the_verb_answers_and_writes_its_files(
     assert none["verdict"] == "cannot-decide"
 
 
+def test_other_rules_have_a_ledger_of_their_own(
+    spark: SparkSession, shop: str, tmp_path: Path
+) -> None:
+    out, none = str(tmp_path / "out"), Asked(parse('only = ["controller-count"]', "none.toml"))
+    assert audit(spark, out, shop, asked=none).judged == 3
+    assert shown(spark, out)["exposure"] == []
+    assert audit(spark, out, shop, asked=FEW).judged == 3
+    found = shown(spark, out)
+    assert found["findings"]
+    assert audit(spark, out, shop, asked=none).judged == 0
+    assert shown(spark, out) == found
+
+
 @pytest.mark.usefixtures("spark")
 def test_an_incomplete_snapshot_never_looks_safe(
     spark: SparkSession, shop: str, tmp_path: Path

@@ -25,6 +25,7 @@ from understudy.errors import (
     EXIT_FAILS,
     EXIT_WARNINGS,
     BadInputError,
+    UsageError,
     worst,
 )
 from understudy.moments import micros, moment
@@ -71,6 +72,8 @@ def _run(args: argparse.Namespace) -> int:
 
     now = datetime.now(UTC)
     since, until = (None if t is None else micros(moment(t, now)) for t in (args.since, args.until))
+    if since is not None and until is not None and since >= until:
+        raise UsageError(f"--since {args.since} is not before --until {args.until}")
     if args.verdict is not None:
         # An audit that dies must not leave the verdict of the one before it.
         files.write_whole(args.verdict, _as_json(_UNFINISHED))
@@ -151,7 +154,7 @@ def _notes(standing: Standing, asked: Asked) -> list[str]:
 
     notes = []
     if not standing.snapshots:
-        notes.append("no snapshot was taken in that time")
+        notes.append("no snapshot was taken in that time; intervals are those of all times")
     if len(asked.rules.rules) < len(CATALOGUE):
         notes.append(f"{len(asked.rules.rules)} of {len(CATALOGUE)} rules were asked for")
     return notes

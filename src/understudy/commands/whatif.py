@@ -184,6 +184,12 @@ def _settings(asked: Asked, args: argparse.Namespace) -> dict[str, Any]:
 # --- What is found -------------------------------------------------------------------------------
 
 
+_NO_SCENARIO: Final = (
+    "no scenario comes of this in any snapshot: nothing that was named is there to fail, or away"
+    " to be restored"
+)
+
+
 def _found(
     snapshots: Snapshots,
     asked: Asked,
@@ -206,6 +212,8 @@ def _found(
     )
     held += answered.held
     if not answered.replayed and answered.impact.isEmpty():
+        if answered.quarantine.isEmpty():
+            raise BadInputError(_NO_SCENARIO)
         raise nothing_good(answered.quarantine, args.limit)
     others = {"recovery": recovery(snapshots), "quarantine": answered.quarantine}
     return Findings(answered.tables().beside(others), verdict=_worst, notes=answered.notes)

@@ -34,6 +34,7 @@ _VERDICTS: Final = {
     auditing.WARNINGS: "No rule is broken badly, but there are warnings",
     auditing.HOLDS: "All rules hold",
 }
+_NOTHING_THERE: Final = "Cannot decide: no snapshot was taken in that time"
 
 
 # --- Gathering -----------------------------------------------------------------------------------
@@ -199,7 +200,8 @@ def _headline(told: Told) -> list[str]:
         f"{told['infos']:,} for information",
         f"{told['silenced']:,} silenced",
     ]
-    return [f"{_VERDICTS[told['verdict']]}: {', '.join(counts)}.", f"{judged}."]
+    verdict = _VERDICTS[told["verdict"]] if told["snapshots"] else _NOTHING_THERE
+    return [f"{verdict}: {', '.join(counts)}.", f"{judged}."]
 
 
 def _told_rules(rows: Sequence[Told]) -> list[str]:

@@ -83,7 +83,7 @@ def carried_on(
     import pyarrow.compute as pc  # noqa: PLC0415
 
     names = zip(*(exposure[name].to_pylist() for name in ("cluster", "run_id")), strict=True)
-    exposure = exposure.filter([name in last for name in names])
+    exposure = exposure.filter(pa.array([name in last for name in names], pa.bool_()))
     is_counted = pc.and_(
         pc.is_in(findings["rule"], pa.array(CONDITIONS)), findings["silenced"].is_null()
     )

@@ -43,7 +43,7 @@ _LED: Final = f"IF(complete, {availability.is_online('leader')}, leader >= 0)"
 REMEMBERED: Final = (
     *("number", "replicas", "adding", "isr", "elr", "leader", "is_led", "min_isr"),
     *("leader_epoch", "partition_epoch", "controller_epoch", "recovery"),
-    *("idle_isr", "idle_replicas", "dead_isr"),
+    *("idle_isr", "idle_replicas", "dead_isr", "offline_dirs"),
 )
 BROKER_REMEMBERED: Final = ("number", "alive", "broker_epoch")
 EVER: Final = 10**9

@@ -158,6 +158,8 @@ PARTITIONS: Final = (
         jira(14154),
         "is_led AND size(isr) < size(replicas) AND size(idle_replicas) = 0"
         " AND size(before.idle_replicas) = 0 AND size(earlier.idle_replicas) = 0"
+        " AND size(offline_dirs) = 0"
+        " AND size(before.offline_dirs) = 0 AND size(earlier.offline_dirs) = 0"
         " AND partition_epoch = before.partition_epoch"
         " AND before.partition_epoch = earlier.partition_epoch"
         " AND replicas = earlier.replicas AND earlier_seconds >= {seconds}",
