@@ -16,13 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from understudy import publish, schemas, superseding
+from understudy.auditing import JOB
 from understudy.errors import BadInputError
 from understudy.folders import Folders
 from understudy.names import SNAPSHOT_KEY
 from understudy.sources import store
 from understudy.sources.combine import combine
-
-_AUDIT: Final = "audit"
 
 GRACE: Final = timedelta(days=1)
 """How long files without a visible run are left alone: a run may be writing or reading them."""
@@ -167,7 +166,7 @@ def compact(spark: SparkSession, root: str, *, now: datetime) -> tuple[str, list
     if len(merged) < 2:  # noqa: PLR2004 - one is as compact as it gets
         return None
     run = publish.Run.start(
-        _AUDIT if audits else "compact",
+        JOB if audits else "compact",
         input_digest=publish.digest({"runs": merged}),
         config_digest=publish.digest({}),
         now=now,

@@ -72,23 +72,27 @@ def _all_of(spark: SparkSession, root: str, name: str, schema: T.StructType) -> 
 
 
 def few_rows(
-    spark: SparkSession, root: str, table: str, run_ids: Sequence[str], schema: T.StructType
+    spark: SparkSession,
+    root: str,
+    table: str,
+    run_ids: Sequence[str],
+    schema: T.StructType,
+    *,
+    at_most: int | None = None,
 ) -> pa.Table | None:
     """The rows of *table* in these runs with their ``run_id`` last, if they are few and here."""
     if not writes_to(spark, root):
         return None
     folders = {run_id: run_folder(root, table, run_id) for run_id in run_ids}
-    return local_tables.few_rows(folders, schema, RUN)
+    return local_tables.few_rows(folders, schema, RUN, at_most)
 
 
 def rows_at_hand(
     spark: SparkSession, root: str, table: str, run_ids: Sequence[str]
 ) -> pa.Table | None:
     """The same of up to some hundred thousand rows, for those who need them in this process."""
-    if not writes_to(spark, root):
-        return None
-    folders = {run_id: run_folder(plain(root), table, run_id) for run_id in run_ids}
-    return local_tables.few_rows(folders, _schema_of(table), RUN, local_tables.SOME_ROWS)
+    at_most = local_tables.SOME_ROWS
+    return few_rows(spark, plain(root), table, run_ids, _schema_of(table), at_most=at_most)
 
 
 def _with_run(schema: T.StructType, named: str) -> T.StructType:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from understudy import schemas, superseding
 from understudy.controller.profiles import KRAFT
 from understudy.frames import arrow_rows, small_frame
+from understudy.moments import micros
 from understudy.names import SNAPSHOT_KEY
 from understudy.questions.audit import facts, ledger
 from understudy.questions.audit import findings as finding
@@ -57,7 +58,7 @@ def entries(audited: pa.Table) -> list[Entry]:
             seen=Seen(
                 row["cluster"],
                 row["snapshot_id"],
-                _micros(row["taken_at"]),
+                micros(row["taken_at"]),
                 row["controller_epoch"],
                 row["complete"] is not False,
                 row["content_digest"],
@@ -110,10 +111,6 @@ def _summed(groups: pa.Table) -> dict[ledger.Key, Counts]:
 
 def _time(micros: int | None) -> datetime | None:
     return None if micros is None else _EPOCH + timedelta(microseconds=micros)
-
-
-def _micros(time: datetime | None) -> int | None:
-    return None if time is None else (time - _EPOCH) // timedelta(microseconds=1)
 
 
 # --- Judging -------------------------------------------------------------------------------------
